@@ -30,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "cli.dashboard.command:dashboard",
         "Serve the page: will the move finish, when, why not, and what puts it right.",
     ),
+    "report": (
+        "cli.report.command:report",
+        "Write what happened during a move as one HTML file, for the post-mortem.",
+    ),
     "reassignments": (
         "cli.reassignment.command:reassignments",
         "Show running reassignments, and write them to a plan file.",

@@ -26,6 +26,7 @@ class View(str, Enum):
     LEADERS = "leaders"
     LAG = "lag"
     ALERTS = "alerts"
+    TIMELINE = "timeline"
     RUNS = "runs"
     HEALTH = "health"
 

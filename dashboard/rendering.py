@@ -23,6 +23,7 @@ from headroom.dashboard.views.leaders import leaders
 from headroom.dashboard.views.moves import moves
 from headroom.dashboard.views.runs import runs
 from headroom.dashboard.views.throttles import throttles
+from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import printable
 
@@ -32,6 +33,7 @@ VIEWS: Mapping[View, Callable[[Site, Address], Sequence[Block]]] = {
     View.LEADERS: leaders,
     View.LAG: lag,
     View.ALERTS: alerts,
+    View.TIMELINE: timeline,
     View.RUNS: runs,
     View.HEALTH: health,
 }
@@ -58,7 +60,7 @@ def _environment() -> Environment:
     return environment
 
 
-_ENVIRONMENT = _environment()
+ENVIRONMENT = _environment()
 
 
 def render_page(site: Site, view: View, address: Address) -> str:
@@ -69,7 +71,7 @@ def render_page(site: Site, view: View, address: Address) -> str:
         view: the view.
         address: what it shows.
     """
-    return _ENVIRONMENT.get_template("page.html").render(
+    return ENVIRONMENT.get_template("page.html").render(
         view=view,
         address=address,
         cluster=site.cluster(address),
@@ -92,19 +94,20 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
     except HeadroomError as error:
         content = error
     return Regions(
-        _ENVIRONMENT.get_template("headline.html").render(headline=first, is_error=isinstance(first, HeadroomError)),
-        _ENVIRONMENT.get_template("content.html").render(
+        ENVIRONMENT.get_template("headline.html").render(headline=first, is_error=isinstance(first, HeadroomError)),
+        ENVIRONMENT.get_template("content.html").render(
             blocks=() if isinstance(content, HeadroomError) else content,
             error=content if isinstance(content, HeadroomError) else None,
             address=address,
             view=view,
+            is_static=False,
         ),
     )
 
 
 def render_message(title: str, text: str) -> str:
     """Return a page that only says something, such as why a request is refused."""
-    return _ENVIRONMENT.get_template("message.html").render(title=title, text=text)
+    return ENVIRONMENT.get_template("message.html").render(title=title, text=text)
 
 
 def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:

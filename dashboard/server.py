@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 
@@ -45,12 +46,15 @@ def url_of(bound: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def serve(app: FastAPI, bound: socket.socket, on_started: Callable[[], None] = lambda: None) -> None:
-    """Serve an application until SIGINT or SIGTERM.
+def serve(
+    app: FastAPI, bound: socket.socket, stop: threading.Event, on_started: Callable[[], None] = lambda: None
+) -> None:
+    """Serve an application until SIGINT or SIGTERM, or until an event is set.
 
     Args:
         app: the application.
         bound: socket that it listens on.
+        stop: ends it too.
         on_started: is called once it answers.
     """
     config = uvicorn.Config(
@@ -65,6 +69,12 @@ def serve(app: FastAPI, bound: socket.socket, on_started: Callable[[], None] = l
         lifespan="on",
     )
     server = _Server(config, on_started)
+
+    def end() -> None:
+        stop.wait()
+        server.should_exit = True
+
+    threading.Thread(target=end, name="stop", daemon=True).start()
     server.run(sockets=[bound])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -11,13 +12,15 @@ from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import NotifySettings
 from headroom.schemas.text.amounts import rate_text, size_text
 
+_VALUES = re.compile(r"\{(cluster|kind|subject|alert_id|tick_ms)\}")
+
 
 @dataclass(frozen=True)
 class Links:
     """Links in messages.
 
     Attributes:
-        dashboard: URL with ``{cluster}`` and ``{kind}``; empty if there is none.
+        dashboard: URL with ``{cluster}``, ``{kind}``, ``{subject}``, ``{alert_id}`` and ``{tick_ms}``; empty: none.
         runbook: URL of the same form; empty if there is none.
     """
 
@@ -31,9 +34,18 @@ class Links:
 
     def urls_of(self, event: AlertEvent) -> dict[str, str]:
         """Return the configured links of an event, by ``dashboard`` and ``runbook``."""
-        cluster, kind = quote(event.cluster, safe=""), quote(event.kind, safe="")
         urls = {"dashboard": self.dashboard, "runbook": self.runbook}
-        return {name: url.replace("{cluster}", cluster).replace("{kind}", kind) for name, url in urls.items() if url}
+        return {name: _filled(url, event) for name, url in urls.items() if url}
+
+
+def _filled(url: str, event: AlertEvent) -> str:
+    """Return a URL with the values of an event in place of their names."""
+
+    def value(name: re.Match[str]) -> str:
+        return quote(str(getattr(event, name[1])), safe="")
+
+    # In one pass: a value may look like the name of another.
+    return _VALUES.sub(value, url)
 
 
 def figures(event: AlertEvent) -> dict[str, str]:

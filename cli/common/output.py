@@ -141,15 +141,10 @@ def xy_chart(title: str, x_title: str, y_title: str, **options: Any) -> Any:
         x_title: what is shown to the right, with its unit.
         y_title: what is shown upwards, with its unit.
         options: further options of ``pygal.XY``.
-
-    Raises:
-        HeadroomError: the chart library is not installed.
     """
-    # Only here, because it is not installed with Headroom unless asked for.
-    try:
-        import pygal
-    except ImportError:
-        raise HeadroomError("--plot", "needs the package pygal", "Install it: pip install 'headroom[plot]'.") from None
+    # Only here: no other command waits for it.
+    import pygal
+
     return pygal.XY(
         title=title, x_title=x_title, y_title=y_title, width=900, height=450, include_x_axis=True, **options
     )

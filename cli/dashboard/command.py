@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import click
 
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.cli.common.options import configs_option
 from headroom.cli.common.output import echo
+from headroom.cli.common.stopping import end_with_parent
 from headroom.cli.config.several_files import load_clusters
 from headroom.cluster.secrets import secret
 from headroom.schemas.config import DashboardSettings
@@ -18,7 +21,8 @@ from headroom.schemas.quantities import parse_address
 @configs_option
 @click.option("--listen", metavar="HOST:PORT", help="Address to listen on; default: dashboard.listen.")
 @click.option("--open", "to_open", is_flag=True, help="Open the page in a browser of this machine.")
-def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool) -> None:
+@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool, with_parent: bool) -> None:
     """Serve one page about the moves of all clusters in a store, until Ctrl-C.
 
     It reads the tables alone, so that it also opens a store that was copied elsewhere, at any moment of it. It changes
@@ -54,7 +58,10 @@ def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool) -> No
         if to_open:
             open_browser(url)
 
-    serve(app, bound, on_started)
+    stop = threading.Event()
+    if with_parent:
+        end_with_parent(stop)
+    serve(app, bound, stop, on_started)
 
 
 def _hosts(settings: DashboardSettings) -> list[str]:

@@ -20,6 +20,7 @@ from headroom.cli.common.progress import ProgressView
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.config.load import load_settings
 from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
+from headroom.cli.demo.page import page_beside
 from headroom.cli.demo.scenario import BROKERS, DemoKafka
 from headroom.cli.demo.story import DemoRun
 from headroom.cluster.embedded import EmbeddedCluster, write_config
@@ -126,7 +127,10 @@ def _run_story(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
     settings = load_settings(str(config))
     kafka = DemoKafka(settings)
     try:
-        with WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch:
+        with (
+            page_beside(config, cluster.folder / "dashboard.log", progress.print_line),
+            WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch,
+        ):
             return DemoRun(kafka, watch, progress, settings, config).play()
     finally:
         kafka.close()
@@ -167,6 +171,8 @@ def _print_locations(folder: Path) -> None:
     )
     script = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
     echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
+    echo(f"  headroom dashboard --config {config}")
+    echo(f"  headroom report --config {config} --out demo.html")
     echo(f"  headroom alerts --all --config {config}")
     echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(script)}")
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.dashboard.data.moment import in_range
 from headroom.dashboard.data.open_tables import OpenTables
+from headroom.dashboard.data.timeline import Range
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.records import record
 from headroom.schemas.tables import THROTTLE_HEADROOM
-
-# Most points of a chart: about one for each pixel of its width.
-MOST_POINTS = 720
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,13 @@ _SQL = """SELECT min(tick_ms) AS tick_ms, count(*) AS ticks, min(throttle_bytes_
     GROUP BY tick_ms - tick_ms % {step_ms} ORDER BY 1"""
 
 
-def throttle_history(
-    tables: OpenTables, cluster: str, broker_role: BrokerRole, first_ms: int, last_ms: int
-) -> list[ThrottlePoint]:
+def throttle_history(tables: OpenTables, ticks: Range, broker_role: BrokerRole) -> list[ThrottlePoint]:
     """Return the throttle of a broker and role over a range, in at most ``MOST_POINTS`` points or one more.
-
-    Args:
-        tables: tables of the store.
-        cluster: name of the cluster.
-        broker_role: broker and role.
-        first_ms: start of the range, epoch milliseconds.
-        last_ms: its end, epoch milliseconds.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
     sql = _SQL.format(
-        condition=in_range(cluster, first_ms, last_ms),
-        broker=broker_role.broker,
-        role=broker_role.role.value,
-        step_ms=max(1, -(-(last_ms - first_ms) // MOST_POINTS)),
+        condition=ticks.condition, broker=broker_role.broker, role=broker_role.role.value, step_ms=ticks.step_ms
     )
     return [record(ThrottlePoint, row) for row in tables.rows(THROTTLE_HEADROOM, sql) or []]

@@ -54,7 +54,7 @@ def alerts(site: Site, address: Address) -> Sequence[Block]:
     every = site.alerts(address)
     if every is None:
         return [Paragraph("No alert is known: headroom watch makes their table before it evaluates.", Tone.UNKNOWN)]
-    active = [_card(alert) for alert in every if alert.is_active]
+    active = [alert_card(alert) for alert in every if alert.is_active]
     blocks: list[Block] = [*active] or [Paragraph("No alert is pending or firing.")]
     ended = [{**vars(a.event), "fired": "yes" if a.fired else "cleared before"} for a in every if not a.is_active]
     told = _TOLD_SQL.format(cluster=sql_text(site.cluster(address)), until_ms=site.at_ms(address), most=_MOST_TOLD)
@@ -66,7 +66,8 @@ def alerts(site: Site, address: Address) -> Sequence[Block]:
     ]
 
 
-def _card(alert: CurrentAlert) -> AlertCard:
+def alert_card(alert: CurrentAlert) -> AlertCard:
+    """Return the card of an alert."""
     event = alert.event
     tone = SEVERITY_TONES[Severity.of(event.severity)]
     return AlertCard(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pygal
@@ -30,14 +30,25 @@ class Line(NamedTuple):
     is_area: bool = False
 
 
-def rates_over_time(title: str, times_ms: Sequence[int], lines: Sequence[Line]) -> str:
-    """Return the picture of rates over time as SVG.
+def over_time(
+    title: str,
+    times_ms: Sequence[int],
+    lines: Sequence[Line],
+    text: Callable[[float], str] = rate_text,
+    *,
+    from_zero: bool = True,
+) -> str:
+    """Return the picture of values over time as SVG.
 
     Args:
         title: what it shows, for those who do not see it.
         times_ms: points of time, epoch milliseconds, in order.
-        lines: lines with as many values, bytes per second, the one in front last.
+        lines: lines with as many values, the one in front last.
+        text: returns a value as text.
+        from_zero: whether the picture begins at 0; if not, the values are points of time too.
     """
+    values = [value for line in lines for value in line.values if value is not None]
+    most = max(values, default=1.0)
     chart = pygal.XY(
         width=_WIDTH,
         height=_HEIGHT,
@@ -48,14 +59,15 @@ def rates_over_time(title: str, times_ms: Sequence[int], lines: Sequence[Line]) 
         disable_xml_declaration=True,
         pretty_print=False,
         show_dots=False,
-        include_x_axis=True,
+        include_x_axis=from_zero,
         legend_at_bottom=True,
         legend_at_bottom_columns=len(lines),
         truncate_legend=-1,
-        value_formatter=rate_text,
+        value_formatter=text,
         x_value_formatter=lambda ms: clock_text(round(ms)).removesuffix(" UTC"),
         x_labels=_labels(times_ms),
-        range=(0, 1.05 * max((value for line in lines for value in line.values if value is not None), default=1.0)),
+        range=(0, 1.05 * most) if from_zero else (min(values, default=0.0), most),
+        y_labels=None if from_zero else _labels([round(min(values, default=0.0)), round(most)]),
         margin=4,
     )
     for line in lines:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.dashboard.address import Address, View
+from headroom.dashboard.data.timeline import Range
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Tone
-from headroom.planning.reassignments.run.journal import StepState
+from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Row, Tone
+from headroom.planning.reassignments.run.journal import StepKind, StepState
 from headroom.schemas.tables import ACTION_JOURNAL
+from headroom.schemas.text.amounts import rate_text
 from headroom.streaming.delta.query import sql_text
 
 _TONES = {
@@ -37,13 +39,21 @@ _STEP_COLUMNS = (
     Column("after", "after", none="–"),
     Column("by", "by"),
 )
-# By the last row about the run as a whole.
-_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms, max(at_ms) AS last_ms,
-        count(*) AS steps, sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
-        CASE last_value(state ORDER BY seq) FILTER (WHERE step = 'run')
-        WHEN 'done' THEN 'done' WHEN 'intended' THEN 'not ended' ELSE 'ended early' END AS state
-    FROM data WHERE {condition} GROUP BY run_id ORDER BY began_ms DESC"""
-_STEPS_SQL = "SELECT * FROM data WHERE {condition} AND run_id = {run} ORDER BY seq"
+# A run of a plan has rows about itself, the last of which decides. Other commands are made in one go: a step of theirs
+# that is still intended may have been taken or not.
+_SQL = """WITH last_states AS (
+        SELECT run_id, step, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms, max(at_ms) AS last_ms,
+            count(*) AS steps, last_value(state ORDER BY seq) AS state
+        FROM data WHERE {condition} GROUP BY run_id, step, subject)
+    SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms, max(last_ms) AS last_ms,
+        sum(steps) AS steps, sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
+        CASE max(CASE WHEN step = 'run' THEN state END)
+            WHEN 'done' THEN 'done' WHEN 'intended' THEN 'not ended' WHEN 'undone' THEN 'ended early'
+            WHEN 'failed' THEN 'ended early' ELSE
+            CASE WHEN bool_or(state = 'intended') THEN 'not ended' WHEN bool_or(state = 'failed') THEN 'ended early'
+            ELSE 'done' END END AS state
+    FROM last_states GROUP BY run_id ORDER BY began_ms DESC"""
+_STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY at_ms, run_id, seq"
 
 
 def runs(site: Site, address: Address) -> Sequence[Block]:
@@ -55,9 +65,32 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
     condition = f'"cluster" = {sql_text(site.cluster(address))} AND at_ms <= {site.at_ms(address)}'
     blocks: list[Block] = []
     if address.run is not None:
-        steps = site.tables.rows(ACTION_JOURNAL, _STEPS_SQL.format(condition=condition, run=sql_text(address.run)))
-        blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps or [], "It has no step."))
+        own = f"{condition} AND run_id = {sql_text(address.run)}"
+        steps = _steps(site, own)
+        blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps, "It has no step."))
     rows = site.tables.rows(ACTION_JOURNAL, _SQL.format(condition=condition)) or []
     linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in rows]
     empty = "No command of Headroom has changed this cluster, by the journal of this store."
     return [*blocks, DataTable("runs", "Changes", _COLUMNS, linked, empty)]
+
+
+def steps_table(site: Site, ticks: Range) -> DataTable:
+    """Return the steps of all commands in a range, in the order of time.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    condition = f'"cluster" = {sql_text(ticks.cluster)} AND at_ms BETWEEN {ticks.first_ms} AND {ticks.last_ms}'
+    columns = (Column("run_id", "run"), Column("command", "command"), *_STEP_COLUMNS)
+    return DataTable("steps", "Steps", columns, _steps(site, condition), "No command of Headroom changed the cluster.")
+
+
+def _steps(site: Site, condition: str) -> list[Row]:
+    rows = site.tables.rows(ACTION_JOURNAL, _STEPS_SQL.format(condition=condition)) or []
+    return [{**row, **{key: value_text(row["step"], row[key]) for key in ("before", "after")}} for row in rows]
+
+
+def value_text(step: str, value: str | None) -> str | None:
+    """Return a value of the journal, which ``schemas.tables.actions`` describes, as text: rates with their unit."""
+    is_rate = step == StepKind.RATE.value and value is not None and value.isdigit()
+    return rate_text(float(value)) if is_rate and value is not None else value

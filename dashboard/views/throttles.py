@@ -8,6 +8,7 @@ from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.history import ThrottlePoint, throttle_history
 from headroom.dashboard.data.moment import Moment
+from headroom.dashboard.data.timeline import Range
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import (
     Bar,
@@ -20,7 +21,7 @@ from headroom.dashboard.views.blocks import (
     Row,
     Tone,
 )
-from headroom.dashboard.views.chart import Line, rates_over_time
+from headroom.dashboard.views.chart import Line, over_time
 from headroom.planning.finish.finish_time import finish
 from headroom.schemas.alerts import Verdict
 from headroom.schemas.keys import BrokerRole, Role
@@ -141,8 +142,7 @@ def _of_broker(site: Site, address: Address, moment: Moment, broker_role: Broker
     if status is None:
         text = f"Broker {broker_role.broker} has no row as {broker_role.role.value} in this tick."
         return [Paragraph(text, Tone.UNKNOWN)]
-    points = throttle_history(site.tables, moment.cluster, broker_role, first_ms, last_ms)
-    blocks: list[Block] = [_chart(status, points, address)]
+    blocks: list[Block] = [chart_of(site, Range(moment.cluster, first_ms, last_ms), broker_role)]
     behind = [
         {
             **vars(p),
@@ -164,27 +164,43 @@ def _of_broker(site: Site, address: Address, moment: Moment, broker_role: Broker
     return blocks
 
 
-def _chart(status: ThrottleStatus, points: Sequence[ThrottlePoint], address: Address) -> Chart:
-    rows = [vars(point) for point in points]
-    table = DataTable("history", f"{status.subject}, by time", _POINT_COLUMNS, rows[::-1])
-    title = f"Throttle of {status.subject}, last {duration_text(address.span)}"
+def chart_of(site: Site, ticks: Range, broker_role: BrokerRole) -> Chart:
+    """Return the chart of a throttle over a range.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    points = throttle_history(site.tables, ticks, broker_role)
+    role = "leader" if broker_role.role is Role.LEADER else "destination"
+    subject = f"broker {broker_role.broker} as {role}"
+    table = DataTable("history", f"{subject}, by time", _POINT_COLUMNS, [vars(point) for point in points[::-1]])
+    title = f"Throttle of {subject}, {duration_text((ticks.last_ms - ticks.first_ms) / 1000)}"
     lines = [
         Line("all followers require", [p.required_bytes_per_s for p in points], is_area=True),
         Line("in-sync followers use", [p.in_sync_bytes_per_s for p in points], is_area=True),
-        Line("does not fit", [_too_much(p) for p in points], is_area=False),
+        Line("does not fit", _too_much(points)),
         Line("measured", [p.quota_bytes_per_s for p in points]),
         Line("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
-    svg = rates_over_time(title, [p.tick_ms for p in points], lines) if points else ""
+    svg = over_time(title, [p.tick_ms for p in points], lines) if points else ""
     most = max((point.ticks for point in points), default=1)
     note = f"Each point is the worst of up to {most} ticks." if most > 1 else ""
     return Chart(title, svg, table, note)
 
 
-def _too_much(point: ThrottlePoint) -> float | None:
-    """Return the required rate where it does not fit below the throttle; None where it does."""
-    throttle, required = point.throttle_bytes_per_s, point.required_bytes_per_s
-    return required if throttle is not None and required is not None and throttle <= required else None
+def _too_much(points: Sequence[ThrottlePoint]) -> list[float | None]:
+    """Return the required rate where it does not fit below the throttle, and at the point after; None elsewhere.
+
+    A single point would be no line.
+    """
+    exceeds = [
+        p.throttle_bytes_per_s is not None
+        and p.required_bytes_per_s is not None
+        and p.throttle_bytes_per_s <= p.required_bytes_per_s
+        for p in points
+    ]
+    shown = [now or before for now, before in zip(exceeds, [False, *exceeds[:-1]], strict=True)]
+    return [p.required_bytes_per_s if is_shown else None for p, is_shown in zip(points, shown, strict=True)]
 
 
 def _tried(moment: Moment, rate_bytes_per_s: float, address: Address) -> list[Block]:

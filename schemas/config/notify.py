@@ -111,7 +111,9 @@ class NotifySettings:
         retry_max_s: maximum wait between two attempts, in seconds.
         give_up_s: time after the resolution of an alert at which its undelivered events are dropped, in seconds.
         digest_after: number of alerts firing at once above which Slack gets a single message for all of them.
-        dashboard_url: dashboard link in every message; ``{cluster}`` and ``{kind}`` are replaced. Empty: no link.
+        dashboard_url: dashboard link in every message; ``{cluster}``, ``{kind}``, ``{subject}``, ``{alert_id}`` and
+            ``{tick_ms}`` are replaced. ``http://HOST:8600/alerts?cluster={cluster}&at={tick_ms}`` is the page of
+            ``headroom dashboard`` at the moment of the alert. Empty: no link.
         runbook_url: runbook link in every message, with the same replacements. Empty: no link.
     """
 

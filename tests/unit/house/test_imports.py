@@ -20,7 +20,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "alerts": {"schemas", "planning"},
     "streaming": {"schemas", "planning", "alerts"},
     "operations": {"schemas", "planning", "cluster", "alerts", "streaming"},
-    "cli": {"schemas", "planning", "cluster", "alerts", "streaming", "operations"},
+    "dashboard": {"schemas", "planning", "cluster", "alerts", "streaming", "operations"},
+    "cli": {"schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard"},
 }
 STANDARD_LIBRARY_ONLY = ("schemas", "planning")
 # Rooms whose sums run over hundreds of thousands of partitions, or again over thousands, with the library that they may

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 from pathlib import Path
 from typing import Any
@@ -226,19 +225,6 @@ def test_a_chart(tmp_path: Path) -> None:
     assert "Gain by bytes copied" in (tmp_path / "gain.svg").read_text(encoding="utf-8")
     even = saved(tmp_path, state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]])))
     assert "no action to draw" in str(run("propose", "--state", even, "--plot", "gain.svg").exception)
-
-
-def test_a_chart_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_pygal(name: str, *rest: Any) -> Any:
-        if name == "pygal":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without_pygal)
-    done = run("propose", "--state", STATE, "--plot", "gain.svg")
-    assert "pip install 'headroom[plot]'" in str(done.exception)
 
 
 def test_a_saved_state_is_not_stored(tmp_path: Path) -> None:

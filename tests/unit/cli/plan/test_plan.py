@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -178,20 +177,6 @@ def test_a_chart(tmp_path: Path) -> None:
     chart = tmp_path / "move.svg"
     output(MOVE, "--state", STATE, "--plot", str(chart))
     assert "Time of the move by throttle" in chart.read_text(encoding="utf-8")
-
-
-def test_a_chart_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_pygal(name: str, *rest: Any) -> Any:
-        if name == "pygal":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without_pygal)
-    done = run(MOVE, "--state", STATE, "--plot", str(tmp_path / "move.svg"))
-    assert isinstance(done.exception, HeadroomError)
-    assert "pip install 'headroom[plot]'" in str(done.exception)
 
 
 @pytest.mark.parametrize("arguments", [(), (MOVE, "--in-flight")])

@@ -1,0 +1,1 @@
+"""``headroom report``: a report of a range of time."""

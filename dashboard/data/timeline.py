@@ -1,0 +1,190 @@
+"""What happened to a cluster over a range of ticks: progress, leader switches, and changes of throttles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.dashboard.data.moment import in_range
+from headroom.dashboard.data.open_tables import OpenTables
+from headroom.schemas.records import record
+from headroom.schemas.tables import ALERT_EVENTS, PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from headroom.streaming.delta.query import sql_text
+
+# Most points of a chart: about one for each pixel of its width.
+MOST_POINTS = 720
+# Most leader switches, changes of throttles and alert events that are read, the last ones.
+MOST_EVENTS = 1000
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range of ticks of a cluster, both ends included.
+
+    Attributes:
+        cluster: name of the cluster.
+        first_ms: start, epoch milliseconds.
+        last_ms: end, epoch milliseconds.
+        topic: topic that alone counts; None: all.
+    """
+
+    cluster: str
+    first_ms: int
+    last_ms: int
+    topic: str | None = None
+
+    @property
+    def condition(self) -> str:
+        """Return the SQL condition of its rows."""
+        return in_range(self.cluster, self.first_ms, self.last_ms)
+
+    @property
+    def topic_condition(self) -> str:
+        """Return the SQL condition of its rows of partitions."""
+        own = "" if self.topic is None else f" AND topic = {sql_text(self.topic)}"
+        return f"{self.condition}{own}"
+
+    @property
+    def step_ms(self) -> int:
+        """Return the time that one point of a chart covers, milliseconds."""
+        return max(1, -(-(self.last_ms - self.first_ms) // MOST_POINTS))
+
+
+@dataclass(frozen=True)
+class ProgressPoint:
+    """All new replicas at a tick, the last one of those that a point covers.
+
+    Attributes:
+        tick_ms: the tick, epoch milliseconds.
+        replicas: number of new replicas.
+        in_sync: number of these that are in sync.
+        never: number of these that never get in sync.
+        unknown: number of these whose finish is unknown.
+        remaining_bytes: bytes left to copy, as far as they are known.
+        eta_s: time until the last of them is in sync, seconds; None if none is expected to be.
+    """
+
+    tick_ms: int
+    replicas: int
+    in_sync: int
+    never: int
+    unknown: int
+    remaining_bytes: int
+    eta_s: float | None
+
+    @property
+    def finish_ms(self) -> int | None:
+        """Return when all of them were expected to be in sync, epoch milliseconds; None: never, or unknown."""
+        if self.never or self.unknown or self.eta_s is None:
+            return None
+        return self.tick_ms + round(self.eta_s * 1000)
+
+
+_PROGRESS_SQL = """WITH by_tick AS (
+        SELECT tick_ms, count(*) AS replicas, sum(CASE WHEN state = 'in_sync' THEN 1 ELSE 0 END) AS in_sync,
+            sum(CASE WHEN state = 'never' THEN 1 ELSE 0 END) AS never,
+            sum(CASE WHEN state = 'no_data' THEN 1 ELSE 0 END) AS unknown,
+            coalesce(sum(CASE WHEN NOT in_sync THEN remaining_bytes END), 0) AS remaining_bytes, max(eta_s) AS eta_s
+        FROM data WHERE {condition} GROUP BY tick_ms)
+    SELECT * FROM by_tick WHERE tick_ms IN (SELECT max(tick_ms) FROM by_tick GROUP BY tick_ms - tick_ms % {step_ms})
+    ORDER BY tick_ms"""
+
+
+def progress_history(tables: OpenTables, ticks: Range) -> list[ProgressPoint]:
+    """Return the progress over a range, in at most ``MOST_POINTS`` points or one more.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    sql = _PROGRESS_SQL.format(condition=ticks.topic_condition, step_ms=ticks.step_ms)
+    return [record(ProgressPoint, row) for row in tables.rows(REASSIGNMENT_PROGRESS, sql) or []]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A partition that another broker led at a tick than at the tick before; None: no leader."""
+
+    tick_ms: int
+    topic: str
+    partition: int
+    before: int | None
+    leader: int | None
+
+
+_SWITCHES_SQL = """SELECT tick_ms, topic, partition, before, leader FROM (
+        SELECT tick_ms, topic, partition, leader,
+            lag(leader) OVER (PARTITION BY topic, partition ORDER BY tick_ms) AS before,
+            lag(tick_ms) OVER (PARTITION BY topic, partition ORDER BY tick_ms) AS before_ms
+        FROM data WHERE {condition})
+    WHERE before_ms IS NOT NULL AND before IS DISTINCT FROM leader ORDER BY tick_ms DESC LIMIT {most}"""
+
+
+def leader_switches(tables: OpenTables, ticks: Range) -> list[Switch]:
+    """Return the leader switches of moving and listed partitions, the last first.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    sql = _SWITCHES_SQL.format(condition=ticks.topic_condition, most=MOST_EVENTS)
+    return [record(Switch, row) for row in tables.rows(PARTITION_WRITE_RATE, sql) or []]
+
+
+@dataclass(frozen=True)
+class RateChange:
+    """A broker and role with another throttle, or another verdict, than at the tick before."""
+
+    tick_ms: int
+    broker: int
+    role: str
+    throttle_bytes_per_s: float | None
+    before_bytes_per_s: float | None
+    verdict: str
+    before_verdict: str
+
+
+_CHANGES_SQL = """SELECT * FROM (
+        SELECT tick_ms, broker, role, throttle_bytes_per_s, verdict,
+            lag(throttle_bytes_per_s) OVER w AS before_bytes_per_s, lag(verdict) OVER w AS before_verdict
+        FROM data WHERE {condition} WINDOW w AS (PARTITION BY broker, role ORDER BY tick_ms))
+    WHERE before_verdict IS NOT NULL
+        AND ((before_bytes_per_s IS DISTINCT FROM throttle_bytes_per_s) OR before_verdict <> verdict)
+    ORDER BY tick_ms DESC LIMIT {most}"""
+
+
+def rate_changes(tables: OpenTables, ticks: Range) -> list[RateChange]:
+    """Return the changes of throttles and verdicts, the last first.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    sql = _CHANGES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
+    return [record(RateChange, row) for row in tables.rows(THROTTLE_HEADROOM, sql) or []]
+
+
+@dataclass(frozen=True)
+class AlertStep:
+    """A state change of an alert."""
+
+    tick_ms: int
+    alert_id: str
+    kind: str
+    severity: str
+    state: str
+    subject: str
+    summary: str
+
+
+_ALERTS_SQL = """SELECT tick_ms, alert_id, kind, severity, state, subject, summary FROM data
+    WHERE "cluster" = {cluster} AND state <> 'pending' AND tick_ms BETWEEN {first_ms} AND {last_ms}
+    ORDER BY tick_ms DESC, event_ms DESC LIMIT {most}"""
+
+
+def alert_steps(tables: OpenTables, ticks: Range) -> list[AlertStep]:
+    """Return what became of alerts, the last first, without those that are only pending.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    sql = _ALERTS_SQL.format(
+        cluster=sql_text(ticks.cluster), first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS
+    )
+    return [record(AlertStep, row) for row in tables.rows(ALERT_EVENTS, sql) or []]

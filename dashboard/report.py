@@ -1,0 +1,112 @@
+"""The report of a range of time: one HTML file without script, that opens without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from headroom.dashboard.address import Address, View
+from headroom.dashboard.data.moment import Moment
+from headroom.dashboard.data.timeline import Range, alert_steps
+from headroom.dashboard.rendering import ENVIRONMENT
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.alerts import alert_card
+from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, Paragraph, Term, Tone
+from headroom.dashboard.views.headline import headline
+from headroom.dashboard.views.runs import steps_table
+from headroom.dashboard.views.throttles import chart_of
+from headroom.dashboard.views.timeline import timeline_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole, Role
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.schemas.text.amounts import moment_text
+
+# Charts of throttles: of those that were too low, then of those that had to carry most.
+_MOST_CHARTS = 12
+# Rows of each table.
+_MOST_ROWS = 1000
+_STYLE = Path(__file__).parent / "static" / "style.css"
+_THROTTLES_SQL = """SELECT broker, role FROM data WHERE {condition} AND moving_replicas > 0 GROUP BY broker, role
+    ORDER BY bool_or(verdict IN ('starved', 'losing', 'slow')) DESC, max(required_bytes_per_s) DESC NULLS LAST,
+    broker, role"""
+
+
+def report(site: Site, ticks: Range) -> str:
+    """Return the report of a range.
+
+    Args:
+        site: tables and settings.
+        ticks: cluster, start and end; a topic narrows down what is said of partitions.
+
+    Raises:
+        HeadroomError: there is no tick in the range, or a table cannot be read.
+    """
+    address = Address(cluster=ticks.cluster, at=ticks.last_ms, topic=ticks.topic, rows=_MOST_ROWS)
+    moment = site.moment(address)
+    if moment is None or moment.tick_ms < ticks.first_ms:
+        raise HeadroomError(
+            f"cluster {ticks.cluster} in {site.tables.store_path}",
+            f"has no tick from {moment_text(ticks.first_ms)} to {moment_text(ticks.last_ms)}",
+            "Give another --from and --to, or the store and cluster by --config.",
+        )
+    sections: list[tuple[str, Sequence[Block]]] = [
+        ("At the end", _at_the_end(site, address, moment)),
+        ("How it went", timeline_of(site, ticks, address)),
+        ("Throttles", _throttles(site, ticks)),
+        ("Alerts", _alerts(site, address, ticks)),
+        ("What commands changed", [steps_table(site, ticks)]),
+    ]
+    return ENVIRONMENT.get_template("report.html").render(
+        cluster=ticks.cluster,
+        ticks=ticks,
+        version=_version(),
+        made_ms=site.clock_ms(),
+        store=site.tables.store_path,
+        style=_STYLE.read_text(encoding="utf-8"),
+        sections=[(title, [_cut(block) for block in blocks]) for title, blocks in sections],
+        address=address,
+        view=View.TIMELINE,
+        is_static=True,
+        error=None,
+    )
+
+
+def _at_the_end(site: Site, address: Address, moment: Moment) -> list[Block]:
+    found = headline(site, address)
+    terms = [Term("Tick", moment_text(moment.tick_ms)), *found.terms]
+    blocks: list[Block] = [Paragraph(found.text, found.tone), Facts(terms)]
+    if found.commands is not None:
+        blocks.append(Commands(found.commands.lead, found.commands.commands))
+    return blocks
+
+
+def _throttles(site: Site, ticks: Range) -> list[Block]:
+    rows = site.tables.rows(THROTTLE_HEADROOM, _THROTTLES_SQL.format(condition=ticks.condition)) or []
+    shown = [BrokerRole(row["broker"], Role(row["role"])) for row in rows[:_MOST_CHARTS]]
+    blocks: list[Block] = [chart_of(site, ticks, broker_role) for broker_role in shown]
+    if len(rows) > len(shown):
+        blocks.append(Paragraph(f"{len(rows) - len(shown)} more throttles had replicas behind them, and are left out."))
+    return blocks or [Paragraph("No throttle had replicas behind it.")]
+
+
+def _alerts(site: Site, address: Address, ticks: Range) -> list[Block]:
+    """Return the alerts that fired or ended in the range, as they were at its end."""
+    ids = {step.alert_id for step in alert_steps(site.tables, ticks)}
+    own = [alert for alert in site.alerts(address) or () if alert.event.alert_id in ids or alert.is_active]
+    return [alert_card(alert) for alert in own] or [Paragraph("No alert fired or ended.", Tone.QUIET)]
+
+
+def _cut(block: Block) -> Block:
+    """Return a block, a table of it with a note if rows are left out."""
+    if isinstance(block, DataTable) and len(block.rows) > _MOST_ROWS:
+        note = f"{block.note} The first {_MOST_ROWS} of {len(block.rows)} rows.".strip()
+        return DataTable(block.name, block.title, block.columns, block.rows[:_MOST_ROWS], block.empty, note)
+    return block
+
+
+def _version() -> str:
+    try:
+        return version("headroom")
+    except PackageNotFoundError:
+        return "unknown"
