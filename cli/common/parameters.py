@@ -13,6 +13,7 @@ from headroom.schemas.quantities import (
     TOPIC,
     QuantityError,
     has_unit,
+    parse_address,
     parse_addresses,
     parse_bytes_per_s,
     parse_duration_s,
@@ -147,6 +148,16 @@ class WindowOfDay(Quantity[DailyWindow]):
     def read(self, text: str) -> DailyWindow:
         """Return the window."""
         return DailyWindow.of(text)
+
+
+class ListenAddress(Quantity[tuple[str, int]]):
+    """An address to listen on: ``127.0.0.1:8600``; port 0 is a free one."""
+
+    name = "address"
+
+    def read(self, text: str) -> tuple[str, int]:
+        """Return host and port."""
+        return parse_address(text, least_port=0)
 
 
 class Servers(Quantity[str]):

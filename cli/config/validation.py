@@ -215,6 +215,8 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
         ("metrics", "listen"), settings.metrics.address(), partial(parse_address, least_port=0)
     ):
         yield SettingError(error.key, f"{error.rule}, nor off", 'Write it as "127.0.0.1:9644".')
+    yield from quantity_errors(("dashboard", "listen"), settings.dashboard.listen, partial(parse_address, least_port=0))
+    yield from duplicate_secrets("dashboard", settings.dashboard, "token")
     yield from _store(settings.store)
     for section in ("elections", "reassign", "balance"):
         yield from quantity_errors((section, "window"), getattr(settings, section).window, parse_window)

@@ -9,6 +9,7 @@ import click
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.cli.common.options import configs_option
 from headroom.cli.common.output import echo
+from headroom.cli.common.parameters import ListenAddress
 from headroom.cli.common.stopping import end_with_parent
 from headroom.cli.config.several_files import load_clusters
 from headroom.cluster.secrets import secret
@@ -19,10 +20,12 @@ from headroom.schemas.quantities import parse_address
 
 @click.command(short_help="Serve the page: will the move finish, when, why not, and what puts it right.")
 @configs_option
-@click.option("--listen", metavar="HOST:PORT", help="Address to listen on; default: dashboard.listen.")
+@click.option(
+    "--listen", type=ListenAddress(), metavar="HOST:PORT", help="Address to listen on; default: dashboard.listen."
+)
 @click.option("--open", "to_open", is_flag=True, help="Open the page in a browser of this machine.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
-def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool, with_parent: bool) -> None:
+def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open: bool, with_parent: bool) -> None:
     """Serve one page about the moves of all clusters in a store, until Ctrl-C.
 
     It reads the tables alone, so that it also opens a store that was copied elsewhere, at any moment of it. It changes
@@ -34,7 +37,7 @@ def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool, with_
     """  # noqa: D301
     clusters = load_clusters(configs)
     settings = clusters.settings.dashboard
-    host, port = parse_address(settings.listen if listen is None else listen, least_port=0)
+    host, port = listen or parse_address(settings.listen, least_port=0)
     token = secret(settings.token, settings.token_file, "dashboard.token_file")
     # Only here: FastAPI takes a second, which no other command waits for.
     from headroom.dashboard.app import create_app

@@ -10,7 +10,7 @@ from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.output import echo
-from headroom.cli.common.parameters import Moment
+from headroom.cli.common.parameters import Moment, TopicName
 from headroom.cli.config.load import read_settings
 from headroom.operations.files import write_own
 from headroom.schemas.errors import HeadroomError
@@ -27,7 +27,7 @@ _BEGINNING = b"<!doctype html>\n<!-- A report of Headroom -->"
 @with_format
 @click.option("--from", "first_ms", type=Moment(), metavar="TIME", help="Start; default: an hour before the end.")
 @click.option("--to", "last_ms", type=Moment(), metavar="TIME", help="End; default: the newest tick.")
-@click.option("--topic", help="Only moves of this topic, and leader switches of it.")
+@click.option("--topic", type=TopicName(), help="Only moves of this topic, and leader switches of it.")
 @click.option("--cluster", help="Cluster in the tables; default: that of the settings.")
 @click.option(
     "--out", "file", type=click.Path(path_type=Path, dir_okay=False), required=True, help="HTML file to write."

@@ -24,29 +24,29 @@ _ENDED_COLUMNS = (
     Column("summary", "it was", is_long=True),
     Column("fired", "fired"),
 )
-_TOLD_TONES = {
+_DELIVERY_TONES = {
     "delivered": Tone.GOOD,
     "sending": Tone.QUIET,
     "silenced": Tone.QUIET,
     "failed": Tone.WARNING,
     "dropped": Tone.WARNING,
 }
-_TOLD_COLUMNS = (
+_DELIVERY_COLUMNS = (
     Column("delivery_ms", "at", Kind.MOMENT),
     Column("receiver", "receiver"),
     Column("alert_id", "alert"),
-    Column("state", "state", Kind.STATE, tones=_TOLD_TONES),
+    Column("state", "state", Kind.STATE, tones=_DELIVERY_TONES),
     Column("attempt", "attempt", Kind.NUMBER),
     Column("answer", "answer", none=""),
 )
 # Deliveries that are shown, the last ones.
-_MOST_TOLD = 500
-_TOLD_SQL = """SELECT delivery_ms, receiver, alert_id, state, attempt, answer FROM data
+_MOST_DELIVERIES = 500
+_DELIVERY_SQL = """SELECT delivery_ms, receiver, alert_id, state, attempt, answer FROM data
     WHERE "cluster" = {cluster} AND delivery_ms <= {until_ms} ORDER BY delivery_ms DESC LIMIT {most}"""
 
 
 def alerts(site: Site, address: Address) -> Sequence[Block]:
-    """Return the alerts of an address, and who was told of them.
+    """Return the alerts of an address, and the notifications of them.
 
     Raises:
         HeadroomError: a table cannot be read.
@@ -57,12 +57,20 @@ def alerts(site: Site, address: Address) -> Sequence[Block]:
     active = [alert_card(alert) for alert in every if alert.is_active]
     blocks: list[Block] = [*active] or [Paragraph("No alert is pending or firing.")]
     ended = [{**vars(a.event), "fired": "yes" if a.fired else "cleared before"} for a in every if not a.is_active]
-    told = _TOLD_SQL.format(cluster=sql_text(site.cluster(address)), until_ms=site.at_ms(address), most=_MOST_TOLD)
-    rows = site.tables.rows(ALERT_DELIVERIES, told) or []
+    sql = _DELIVERY_SQL.format(
+        cluster=sql_text(site.cluster(address)), until_ms=site.at_ms(address), most=_MOST_DELIVERIES
+    )
+    rows = site.tables.rows(ALERT_DELIVERIES, sql) or []
     return [
         *blocks,
         DataTable("ended", "Ended", _ENDED_COLUMNS, ended, "No alert has ended."),
-        DataTable("told", "Who was told", _TOLD_COLUMNS, rows, "No receiver is configured, or nothing was sent yet."),
+        DataTable(
+            "deliveries",
+            "Notifications",
+            _DELIVERY_COLUMNS,
+            rows,
+            "No receiver is configured, or nothing was sent yet.",
+        ),
     ]
 
 

@@ -81,6 +81,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, protocol: str, o
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
         ("alerts", "maintenance"): '[{"days": ["sat"], "at": "22:00", "lasts": "4h"}]',
         ("metrics", "listen"): "0.0.0.0:9644",
+        ("dashboard", "listen"): "127.0.0.1:8601",
         ("alerts", "bootstrap_servers"): "c:3",
         ("spark", "driver_memory"): "7g",
         ("balance", "goals"): "disk",
@@ -193,7 +194,7 @@ def test_an_unknown_name_is_an_error_that_suggests_the_nearest_one(
             "gone = 1",
             "gone",
             "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook, metrics, elections, reassign, balance.",
+            "notify.alertmanager, notify.webhook, metrics, dashboard, elections, reassign, balance.",
         ),
     ],
 )
