@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from headroom.dashboard.data.moment import in_range
 from headroom.dashboard.data.open_tables import OpenTables
@@ -60,7 +61,7 @@ def throttle_history(
         last_ms: its end, epoch milliseconds.
 
     Raises:
-        HeadroomError: the table cannot be read.
+        HeadroomError: the table cannot be read, or a row of it cannot be used.
     """
     sql = _SQL.format(
         condition=in_range(cluster, first_ms, last_ms),
@@ -68,4 +69,4 @@ def throttle_history(
         role=broker_role.role.value,
         step_ms=max(1, -(-(last_ms - first_ms) // MOST_POINTS)),
     )
-    return [record(ThrottlePoint, row) for row in tables.rows(THROTTLE_HEADROOM, sql) or []]
+    return tables.records(THROTTLE_HEADROOM, sql, partial(record, ThrottlePoint))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -10,7 +11,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
+from httpx import ASGITransport, AsyncClient, Response
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.watched_cluster import WatchedCluster
@@ -132,15 +133,33 @@ class DashboardStore:
         """Return the application at a time of the clock."""
         return create_app(self.site(at_ms), HOSTS, token)
 
-    def client(self, at_ms: int = TICK_MS, token: str | None = None) -> TestClient:
-        """Return a client of the application, which answers errors of the application instead of raising them."""
-        return client_of(self.app(at_ms, token))
+    def client(self, at_ms: int = TICK_MS, token: str | None = None) -> Client:
+        """Return a client of the application."""
+        return Client(self.app(at_ms, token))
 
 
-def client_of(app: FastAPI) -> TestClient:
-    """Return a client of an application, under a name that it answers, without following redirects."""
-    url = "http://127.0.0.1:8600"
-    return TestClient(app, base_url=url, raise_server_exceptions=False, follow_redirects=False)
+class Client:
+    """A browser's requests to an application, without a network; it keeps cookies and follows no redirect.
+
+    Args:
+        app: the application; an error of it is the answer that a browser gets.
+    """
+
+    def __init__(self, app: FastAPI) -> None:
+        transport = ASGITransport(app, raise_app_exceptions=False)
+        self._client = AsyncClient(transport=transport, base_url="http://127.0.0.1:8600")
+
+    def request(self, method: str, url: str, **more: Any) -> Response:
+        """Return the answer to a request."""
+        return asyncio.run(self._client.request(method, url, **more))
+
+    def get(self, url: str, **more: Any) -> Response:
+        """Return the answer to a GET."""
+        return self.request("GET", url, **more)
+
+    def post(self, url: str, **more: Any) -> Response:
+        """Return the answer to a POST."""
+        return self.request("POST", url, **more)
 
 
 def at(**query: Any) -> Address:
