@@ -71,7 +71,7 @@ def _card(alert: CurrentAlert) -> AlertCard:
     tone = SEVERITY_TONES[Severity.of(event.severity)]
     return AlertCard(
         alert_id=event.alert_id,
-        head=f"{event.state} {event.severity}: {event.kind}, {event.subject}, since {moment_text(event.tick_ms)}",
+        head=f"{event.state} {event.severity}: {event.kind}, {event.subject}, last changed {moment_text(event.tick_ms)}",
         summary=f"{event.summary}.",
         details=[line.strip() for line in event_details(event)],
         commands=event_commands(event),

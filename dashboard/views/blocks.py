@@ -41,6 +41,7 @@ class Kind(str, Enum):
 
     TEXT = "text"
     NUMBER = "number"
+    ID = "id"
     RATE = "rate"
     SIZE = "size"
     SHARE = "share"
@@ -54,6 +55,8 @@ class Kind(str, Enum):
 _TEXTS: Mapping[Kind, Callable[[Any], str]] = {
     Kind.TEXT: str,
     Kind.NUMBER: lambda value: f"{value:,}",
+    # The id of a broker is a name.
+    Kind.ID: str,
     Kind.RATE: rate_text,
     Kind.SIZE: size_text,
     Kind.SHARE: percent_text,

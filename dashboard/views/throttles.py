@@ -65,8 +65,8 @@ _BEHIND_COLUMNS = (
     Column("write_bytes_per_s", "written", Kind.RATE),
     Column("followers", "followers", Kind.NUMBER),
     Column("in_sync_followers", "in sync", Kind.NUMBER),
-    Column("leader", "leader", Kind.NUMBER, none="no leader"),
-    Column("previous_leader", "led before by", Kind.NUMBER, none=""),
+    Column("leader", "leader", Kind.ID, none="no leader"),
+    Column("previous_leader", "led before by", Kind.ID, none=""),
     Column("remaining_bytes", "left to copy", Kind.SIZE, none="–"),
 )
 _RATE_COLUMNS = (
