@@ -40,7 +40,13 @@ def stored_alert(number: int, kind: AlertKind, severity: Severity) -> AlertEvent
     evidence: dict[str, Any] = {"role": (None, "leader", "follower")[number % 3], "broker_id": number}
     evidence |= {"throttle_bytes_per_s": (None, 5.6e6, 0)[number % 3], "required_bytes_per_s": 1e6 * number}
     evidence |= {"in_sync_bytes_per_s": None if number % 4 else 3.25e6, "remaining_bytes": number * 10**8}
-    of_partition = {"topic": name, "partition": number, "write_bytes_per_s": 2e6, "followers": 2, "in_sync_followers": 1}
+    of_partition = {
+        "topic": name,
+        "partition": number,
+        "write_bytes_per_s": 2e6,
+        "followers": 2,
+        "in_sync_followers": 1,
+    }
     evidence |= {"partitions": [of_partition] * (number % 5), "counting_partitions": number}
     commands = [f"headroom throttle apply --rate {number} --topic '{name}'", "kafka-configs.sh --alter"][: number % 3]
     advice = {"action": "raise_throttle", "reason": name if number % 2 else "", "commands": commands}

@@ -101,7 +101,10 @@ def test_filters_by_topic_and_state_say_how_many_match(store: DashboardStore) ->
     store.replicas(new_replica(0, topic="orders"), new_replica(1, topic="orders-dlq"), new_replica(2, "never"))
     assert replicas(store).note == ""
     found = replicas(store, topic="orders")
-    assert (values(found.rows, "name"), found.note) == ([("orders-0",), ("orders-dlq-1",)], "2 of 3 new replicas match.")
+    assert (values(found.rows, "name"), found.note) == (
+        [("orders-0",), ("orders-dlq-1",)],
+        "2 of 3 new replicas match.",
+    )
     assert values(replicas(store, topic="dlq", state="catching_up").rows, "name") == [("orders-dlq-1",)]
     none = replicas(store, topic="ORDERS")
     assert (none.rows, none.empty) == ([], "No new replica matches.")
@@ -152,9 +155,7 @@ def test_a_frozen_gauge_is_said_unless_it_is_over(store: DashboardStore) -> None
 
 
 NEWER = ("replicas", "removing", "leader_log_bytes")
-OLDER = replace(
-    REASSIGNMENT_PROGRESS, columns=tuple(c for c in REASSIGNMENT_PROGRESS.columns if c.name not in NEWER)
-)
+OLDER = replace(REASSIGNMENT_PROGRESS, columns=tuple(c for c in REASSIGNMENT_PROGRESS.columns if c.name not in NEWER))
 
 
 def test_a_table_of_an_older_version_has_no_replicas_before_and_after(store: DashboardStore) -> None:
