@@ -53,11 +53,19 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.lstrip_blocks = True
-    environment.filters["iso"] = lambda ms: datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat()
+    environment.filters["iso"] = _iso
     environment.filters["printable"] = printable
     environment.globals.update(Kind=Kind, View=View)
     environment.tests["kind"] = lambda block, name: type(block).__name__ == name
     return environment
+
+
+def _iso(epoch_ms: int) -> str | None:
+    """Return a moment for the attribute of a time; None beyond the range of dates, as of a copy that hardly gains."""
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 ENVIRONMENT = _environment()

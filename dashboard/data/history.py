@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.data.timeline import Range
@@ -48,9 +49,9 @@ def throttle_history(tables: OpenTables, ticks: Range, broker_role: BrokerRole) 
     """Return the throttle of a broker and role over a range, in at most ``MOST_POINTS`` points or one more.
 
     Raises:
-        HeadroomError: the table cannot be read.
+        HeadroomError: the table cannot be read, or a row of it cannot be used.
     """
     sql = _SQL.format(
         condition=ticks.condition, broker=broker_role.broker, role=broker_role.role.value, step_ms=ticks.step_ms
     )
-    return [record(ThrottlePoint, row) for row in tables.rows(THROTTLE_HEADROOM, sql) or []]
+    return tables.records(THROTTLE_HEADROOM, sql, partial(record, ThrottlePoint))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from headroom.dashboard.data.moment import in_range
 from headroom.dashboard.data.open_tables import OpenTables
@@ -46,7 +47,7 @@ def pair_lags(tables: OpenTables, cluster: str, tick_ms: int) -> list[PairLag]:
     """Return the lag of each pair of brokers at a tick, by broker.
 
     Raises:
-        HeadroomError: the table cannot be read.
+        HeadroomError: the table cannot be read, or a row of it cannot be used.
     """
     sql = _SQL.format(condition=in_range(cluster, tick_ms, tick_ms))
-    return [record(PairLag, row) for row in tables.rows(FETCHER_LAG, sql) or []]
+    return tables.records(FETCHER_LAG, sql, partial(record, PairLag))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
@@ -23,6 +25,7 @@ from headroom.schemas.tables import (
 from headroom.streaming.delta.query import sql_text
 from headroom.streaming.delta.tick_table import day_of
 
+T = TypeVar("T")
 DAY_MS = 86_400_000
 # Moments that are kept: those that clients look at, a replay among them.
 _KEPT = 48
@@ -186,10 +189,10 @@ class MomentReader:
         tick_ms = self.tick_at(cluster, at_ms, LEADER_IMBALANCE)
         if tick_ms is None:
             return None
-        rows = self._tick(LEADER_IMBALANCE, cluster, tick_ms, "broker")
+        balances = self._tick(LEADER_IMBALANCE, cluster, tick_ms, "broker", leader_balance_of)
         plan_ms = self.tick_at(cluster, at_ms, ELECTION_PLAN)
-        plans = [] if plan_ms is None else self._tick(ELECTION_PLAN, cluster, plan_ms, "tick_ms")
-        return LeaderMoment(tuple(map(leader_balance_of, rows)), plan_summary(plans[0]) if plans else None)
+        plans = () if plan_ms is None else self._tick(ELECTION_PLAN, cluster, plan_ms, "tick_ms", plan_summary)
+        return LeaderMoment(balances, plans[0] if plans else None)
 
     def rates(self, cluster: str, tick_ms: int, leader: int) -> list[PartitionRate]:
         """Return the write rates of the moving and listed partitions that a broker leads, the greatest first.
@@ -199,21 +202,22 @@ class MomentReader:
         """
         sql = f"""SELECT * FROM data WHERE {in_range(cluster, tick_ms, tick_ms)} AND leader = {leader}
             ORDER BY write_bytes_per_s DESC NULLS FIRST, topic, partition"""
-        return [record(PartitionRate, row) for row in self._tables.rows(PARTITION_WRITE_RATE, sql) or []]
+        return self._tables.records(PARTITION_WRITE_RATE, sql, partial(record, PartitionRate))
 
     def _read_moment(self, cluster: str, tick_ms: int) -> Moment:
         condition = in_range(cluster, tick_ms, tick_ms)
         finish = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(condition))
-        progress = self._tick(REASSIGNMENT_PROGRESS, cluster, tick_ms, "topic, partition, adding_replica")
-        statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC")
+        order = "topic, partition, adding_replica"
         return Moment(
             cluster,
             tick_ms,
-            tuple(map(throttle_status_of, statuses)),
-            tuple(record(NewReplica, row) for row in progress),
+            self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of),
+            self._tick(REASSIGNMENT_PROGRESS, cluster, tick_ms, order, partial(record, NewReplica)),
             ExpectedFinish(**finish[0]) if finish else None,
         )
 
-    def _tick(self, table: Table, cluster: str, tick_ms: int, order: str) -> list[dict[str, object]]:
+    def _tick(
+        self, table: Table, cluster: str, tick_ms: int, order: str, of: Callable[[Mapping[str, Any]], T]
+    ) -> tuple[T, ...]:
         sql = f"SELECT * FROM data WHERE {in_range(cluster, tick_ms, tick_ms)} ORDER BY {order}"
-        return self._tables.rows(table, sql) or []
+        return tuple(self._tables.records(table, sql, of))

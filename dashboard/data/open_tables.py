@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from deltalake import DeltaTable
 
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import Table
 from headroom.streaming.delta import query as delta_query
 from headroom.streaming.delta.append import without_panic
@@ -16,6 +18,8 @@ from headroom.streaming.delta.query import table_url
 from headroom.streaming.delta.query_table import query
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class OpenTables:
@@ -47,6 +51,18 @@ class OpenTables:
                 log.debug("%s is opened again", location, exc_info=True)
                 self._opened.pop(table.path, None)
         return query(self.store_path, table.path, sql)
+
+    def records(self, table: Table, sql: str, of: Callable[[Mapping[str, Any]], T]) -> list[T]:
+        """Return what a function makes of the rows of a query; nothing if the table does not exist.
+
+        Raises:
+            HeadroomError: the table exists but cannot be read, or a row of it cannot be used.
+        """
+        try:
+            return [of(row) for row in self.rows(table, sql) or ()]
+        except (TypeError, ValueError) as error:
+            remedy = "No version of Headroom writes that. Delete the row, or restore the table from a copy."
+            raise HeadroomError(table.path, f"has a row that cannot be used: {error}", remedy) from None
 
     def version(self, table: Table) -> int | None:
         """Return the number of the newest commit of a table; None if it cannot be read."""

@@ -78,9 +78,10 @@ def alert_card(alert: CurrentAlert) -> AlertCard:
     """Return the card of an alert."""
     event = alert.event
     tone = SEVERITY_TONES[Severity.of(event.severity)]
+    about = f"{event.state} {event.severity}: {event.kind}, {event.subject}"
     return AlertCard(
         alert_id=event.alert_id,
-        head=f"{event.state} {event.severity}: {event.kind}, {event.subject}, since {moment_text(event.tick_ms)}",
+        head=f"{about}, last changed {moment_text(event.tick_ms)}",
         summary=f"{event.summary}.",
         details=[line.strip() for line in event_details(event)],
         commands=event_commands(event),

@@ -17,6 +17,8 @@ from headroom.schemas.text.amounts import (
     size_text,
 )
 
+Row = Mapping[str, Any]
+
 
 class Tone(str, Enum):
     """How good something is. Each has a shape of its own, because not everybody tells the colours apart."""
@@ -41,6 +43,7 @@ class Kind(str, Enum):
 
     TEXT = "text"
     NUMBER = "number"
+    ID = "id"
     RATE = "rate"
     SIZE = "size"
     SHARE = "share"
@@ -54,6 +57,8 @@ class Kind(str, Enum):
 _TEXTS: Mapping[Kind, Callable[[Any], str]] = {
     Kind.TEXT: str,
     Kind.NUMBER: lambda value: f"{value:,}",
+    # The id of a broker is a name.
+    Kind.ID: str,
     Kind.RATE: rate_text,
     Kind.SIZE: size_text,
     Kind.SHARE: percent_text,
@@ -74,12 +79,14 @@ class Bar(NamedTuple):
         in_sync: traffic of in-sync followers.
         required: traffic of all followers.
         most: greatest of all values in the table, at which the picture ends.
+        none: what a missing throttle is: none, or unknown.
     """
 
     throttle: float | None
     in_sync: float | None
     required: float | None
     most: float
+    none: str = UNKNOWN
 
     @property
     def fits(self) -> bool:
@@ -89,7 +96,8 @@ class Bar(NamedTuple):
     @property
     def text(self) -> str:
         """Return what the picture shows, in words."""
-        return f"throttle {rate_text(self.throttle)}, required {rate_text(self.required)}"
+        throttle = self.none if self.throttle is None else rate_text(self.throttle)
+        return f"throttle {throttle}, required {rate_text(self.required)}"
 
     def percent(self, bytes_per_s: float | None) -> float:
         """Return the length of a value in percent of the picture."""
@@ -105,6 +113,7 @@ class Column:
         title: title.
         kind: kind of its values.
         none: text of a missing value.
+        none_key: key of that text in rows, where it is not the same in all; None if it is.
         tones: of a state: tone of each word; any other word is unknown.
         link: key of the address that a value leads to; None if it is no link.
         is_long: whether its texts are sentences.
@@ -114,6 +123,7 @@ class Column:
     title: str
     kind: Kind = Kind.TEXT
     none: str = UNKNOWN
+    none_key: str | None = None
     tones: Mapping[str, Tone] = field(default_factory=dict)
     link: str | None = None
     is_long: bool = False
@@ -128,16 +138,16 @@ class Column:
         """Return whether it has values, and is no picture of those of others."""
         return self.kind is not Kind.BAR
 
-    def text(self, value: Any) -> str:
-        """Return a value as text."""
-        return self.none if value is None else _TEXTS[self.kind](value)
+    def text(self, row: Row) -> str:
+        """Return its value in a row as text."""
+        value = row[self.key]
+        if value is None:
+            return self.none if self.none_key is None else str(row[self.none_key])
+        return _TEXTS[self.kind](value)
 
     def tone(self, value: Any) -> Tone:
         """Return the tone of a state."""
         return self.tones.get(value, Tone.UNKNOWN)
-
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

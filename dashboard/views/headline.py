@@ -78,11 +78,13 @@ def headline(site: Site, address: Address) -> Headline:
 def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert]) -> Headline:
     """Return tone and sentence of a tick; the worst of the move and of the alerts decides on the tone."""
     worst = _tone(firing[0]) if firing else Tone.GOOD
+    # An info says nothing of what is not known.
+    unknown = Tone.UNKNOWN if worst in (Tone.GOOD, Tone.QUIET) else worst
     finish, unread = moment.finish, [s for s in moment.statuses if s.reason is not None]
     if finish is None:
         if unread:
             names = ", ".join(s.subject for s in unread[:_NAMED])
-            return Headline(Tone.UNKNOWN, f"Nothing is known to move; there is no verdict on {names}.", standing)
+            return Headline(unknown, f"Nothing is known to move; there is no verdict on {names}.", standing)
         text = "No partition is in a reassignment."
         return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, standing)
     # What was expected then is not moved on to now.
@@ -90,7 +92,7 @@ def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert
     if finish.never:
         return Headline(Tone.CRITICAL, text, standing)
     if finish.unknown:
-        return Headline(Tone.UNKNOWN if worst is Tone.GOOD else worst, text, standing)
+        return Headline(unknown, text, standing)
     return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, standing)
 
 

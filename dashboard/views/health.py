@@ -43,22 +43,24 @@ _COLUMNS = (
 
 
 def health(site: Site, address: Address) -> Sequence[Block]:
-    """Return the age of each table of the cluster of an address.
-
-    Raises:
-        HeadroomError: the table of verdicts cannot be read.
-    """
-    standing = site.standing(address)
-    ended = standing.evaluation.ended
-    terms = [
-        Term("Evaluation", standing.text, Tone.GOOD if standing.evaluation.is_current else Tone.UNKNOWN),
-        Term("Store", site.tables.store_path),
-    ]
-    if ended is not None:
-        terms.append(Term("Ended", str(ended), Tone.WARNING))
-    rows = [_row(site, address, table, standing.at_ms) for table in _TABLES]
+    """Return the age of each table of the cluster of an address; of one that cannot be read, why."""
+    at_ms = site.clock_ms() if address.at is None else address.at
+    terms = [*_evaluation(site, address), Term("Store", site.tables.store_path)]
+    rows = [_row(site, address, table, at_ms) for table in _TABLES]
     note = "Tables of moves have rows only while something moves; the others follow the ticks by up to a minute."
     return [Facts(terms), DataTable("tables", "Tables", _COLUMNS, rows, note=note)]
+
+
+def _evaluation(site: Site, address: Address) -> list[Term]:
+    try:
+        standing = site.standing(address)
+    except HeadroomError as error:
+        return [Term("Evaluation", str(error), Tone.UNKNOWN)]
+    evaluation = standing.evaluation
+    terms = [Term("Evaluation", standing.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
+    if evaluation.ended is not None:
+        terms.append(Term("Ended", str(evaluation.ended), Tone.WARNING))
+    return terms
 
 
 def _row(site: Site, address: Address, table: Table, at_ms: int) -> Row:

@@ -13,8 +13,8 @@ from headroom.schemas.text.amounts import moment_text
 
 _TONES = {"in step": Tone.GOOD, "behind": Tone.WARNING, "unknown": Tone.UNKNOWN}
 _COLUMNS = (
-    Column("broker", "follower", Kind.NUMBER),
-    Column("source_broker", "fetches from", Kind.NUMBER),
+    Column("broker", "follower", Kind.ID),
+    Column("source_broker", "fetches from", Kind.ID),
     Column("state", "state", Kind.STATE, tones=_TONES),
     Column("replicas", "replicas", Kind.NUMBER),
     Column("behind", "behind", Kind.NUMBER),

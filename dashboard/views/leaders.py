@@ -13,7 +13,7 @@ from headroom.schemas.text.amounts import moment_text
 
 _TONES = {"in balance": Tone.GOOD, "out of balance": Tone.WARNING, "down": Tone.CRITICAL}
 _COLUMNS = (
-    Column("broker", "broker", Kind.NUMBER),
+    Column("broker", "broker", Kind.ID),
     Column("state", "state", Kind.STATE, tones=_TONES),
     Column("preferred_partitions", "should lead", Kind.NUMBER),
     Column("non_preferred_partitions", "led by others", Kind.NUMBER),

@@ -30,8 +30,8 @@ _COLUMNS = (
     Column("catch_up_bytes_per_s", "gain", Kind.RATE),
     Column("lag_offsets", "lag, offsets", Kind.NUMBER),
     Column("write_bytes_per_s", "written", Kind.RATE),
-    Column("adding_replica", "new on broker", Kind.NUMBER),
-    Column("leader", "leader", Kind.NUMBER, none="no leader"),
+    Column("adding_replica", "new on broker", Kind.ID),
+    Column("leader", "leader", Kind.ID, none="no leader"),
     Column("from_replicas", "from"),
     Column("to_replicas", "to"),
 )

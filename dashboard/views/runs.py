@@ -39,20 +39,24 @@ _STEP_COLUMNS = (
     Column("after", "after", none="–"),
     Column("by", "by"),
 )
-# A run of a plan has rows about itself, the last of which decides. Other commands are made in one go: a step of theirs
-# that is still intended may have been taken or not.
-_SQL = """WITH last_states AS (
-        SELECT run_id, step, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms, max(at_ms) AS last_ms,
-            count(*) AS steps, last_value(state ORDER BY seq) AS state
+# By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
+_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms, max(last_ms) AS last_ms,
+        sum(steps) AS steps, sum(failed) AS failed,
+        CASE last_value(state ORDER BY last_seq) FILTER (WHERE step = 'run')
+            WHEN 'done' THEN 'done'
+            WHEN 'intended' THEN 'not ended'
+            WHEN 'undone' THEN 'ended early'
+            WHEN 'failed' THEN 'ended early'
+            ELSE CASE
+                WHEN bool_or(state = 'intended') THEN 'not ended'
+                WHEN bool_or(state = 'failed') THEN 'ended early'
+                ELSE 'done' END
+            END AS state
+    FROM (SELECT run_id, step, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms,
+            max(at_ms) AS last_ms, max(seq) AS last_seq, count(*) AS steps,
+            sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, last_value(state ORDER BY seq) AS state
         FROM data WHERE {condition} GROUP BY run_id, step, subject)
-    SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms, max(last_ms) AS last_ms,
-        sum(steps) AS steps, sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
-        CASE max(CASE WHEN step = 'run' THEN state END)
-            WHEN 'done' THEN 'done' WHEN 'intended' THEN 'not ended' WHEN 'undone' THEN 'ended early'
-            WHEN 'failed' THEN 'ended early' ELSE
-            CASE WHEN bool_or(state = 'intended') THEN 'not ended' WHEN bool_or(state = 'failed') THEN 'ended early'
-            ELSE 'done' END END AS state
-    FROM last_states GROUP BY run_id ORDER BY began_ms DESC"""
+    GROUP BY run_id ORDER BY began_ms DESC, run_id"""
 _STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY at_ms, run_id, seq"
 
 

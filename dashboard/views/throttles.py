@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.address import Address, View
@@ -23,9 +24,10 @@ from headroom.dashboard.views.blocks import (
 )
 from headroom.dashboard.views.chart import Line, over_time
 from headroom.planning.finish.finish_time import finish
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import Verdict
 from headroom.schemas.keys import BrokerRole, Role
-from headroom.schemas.text.amounts import duration_range_text, duration_text, rate_text
+from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text
 
 VERDICT_TONES: Mapping[str, Tone] = {
     Verdict.IDLE.value: Tone.QUIET,
@@ -37,7 +39,6 @@ VERDICT_TONES: Mapping[str, Tone] = {
     Verdict.NO_DATA.value: Tone.UNKNOWN,
 }
 _RATES = (
-    Column("throttle_bytes_per_s", "throttle", Kind.RATE, none="none"),
     Column("in_sync_bytes_per_s", "in-sync followers use", Kind.RATE),
     Column("required_bytes_per_s", "all followers require", Kind.RATE),
     Column("quota_bytes_per_s", "measured", Kind.RATE),
@@ -46,6 +47,7 @@ _COLUMNS = (
     Column("subject", "broker and role", link="throttle"),
     Column("verdict", "verdict", Kind.STATE, tones=VERDICT_TONES),
     Column("bar", "carries", Kind.BAR, none=""),
+    Column("throttle_bytes_per_s", "throttle", Kind.RATE, none_key="throttle_none"),
     *_RATES,
     Column("headroom_bytes_per_s", "headroom", Kind.RATE, none="–"),
     Column("replicas", "replicas behind it", Kind.NUMBER),
@@ -56,6 +58,7 @@ _COLUMNS = (
 _POINT_COLUMNS = (
     Column("tick_ms", "at", Kind.MOMENT),
     Column("ticks", "ticks", Kind.NUMBER),
+    Column("throttle_bytes_per_s", "throttle", Kind.RATE, none="none, or unknown"),
     *_RATES,
     Column("verdict", "verdict", Kind.STATE, tones=VERDICT_TONES),
     Column("remaining_bytes", "left to copy", Kind.SIZE),
@@ -66,8 +69,8 @@ _BEHIND_COLUMNS = (
     Column("write_bytes_per_s", "written", Kind.RATE),
     Column("followers", "followers", Kind.NUMBER),
     Column("in_sync_followers", "in sync", Kind.NUMBER),
-    Column("leader", "leader", Kind.NUMBER, none="no leader"),
-    Column("previous_leader", "led before by", Kind.NUMBER, none=""),
+    Column("leader", "leader", Kind.ID, none="no leader"),
+    Column("previous_leader", "led before by", Kind.ID, none=""),
     Column("remaining_bytes", "left to copy", Kind.SIZE, none="–"),
 )
 _RATE_COLUMNS = (
@@ -96,7 +99,7 @@ def throttles(site: Site, address: Address) -> Sequence[Block]:
     if address.broker is not None:
         blocks += _of_broker(site, address, moment, BrokerRole(address.broker, address.role))
     if address.rate_bytes_per_s is not None:
-        blocks += _tried(moment, address.rate_bytes_per_s, address)
+        blocks += tried_at(moment, address.rate_bytes_per_s, address)
     most = max((_most(status) for status in moment.statuses), default=0.0)
     rows = [_row(status, address, most) for status in moment.statuses]
     order = list(VERDICT_TONES)[::-1]
@@ -116,14 +119,16 @@ def _most(status: ThrottleStatus) -> float:
 def _row(status: ThrottleStatus, address: Address, most_bytes_per_s: float) -> Row:
     load = status.load
     throttle, required = load.throttle_bytes_per_s, load.required_bytes_per_s
+    none = UNKNOWN if status.is_rate_unread else "none"
     return {
         "subject": status.subject,
         "throttle": _link(status, address),
         "broker": status.broker,
         "role": status.role.value,
         "verdict": status.verdict.value,
-        "bar": Bar(throttle, load.in_sync_bytes_per_s, required, most_bytes_per_s),
+        "bar": Bar(throttle, load.in_sync_bytes_per_s, required, most_bytes_per_s, none),
         "throttle_bytes_per_s": throttle,
+        "throttle_none": none,
         "in_sync_bytes_per_s": load.in_sync_bytes_per_s,
         "required_bytes_per_s": required,
         "quota_bytes_per_s": load.used_bytes_per_s,
@@ -203,8 +208,14 @@ def _too_much(points: Sequence[ThrottlePoint]) -> list[float | None]:
     return [p.required_bytes_per_s if is_shown else None for p, is_shown in zip(points, shown, strict=True)]
 
 
-def _tried(moment: Moment, rate_bytes_per_s: float, address: Address) -> list[Block]:
-    """Return what a throttle would do on every broker and role that it would limit."""
+def tried_at(moment: Moment, rate_bytes_per_s: float, address: Address) -> list[Block]:
+    """Return what a throttle would do on every broker and role that it would limit.
+
+    Args:
+        moment: tick with the loads.
+        rate_bytes_per_s: the throttle, bytes per second.
+        address: address of the page, for links.
+    """
     needing = [status for status in moment.statuses if status.load.needs_throttle]
     required = [status.load.lasting_required_bytes_per_s for status in needing]
     rows = [_tried_row(status, rate_bytes_per_s, address) for status in needing]
@@ -216,7 +227,7 @@ def _tried(moment: Moment, rate_bytes_per_s: float, address: Address) -> list[Bl
     elif rate_bytes_per_s <= max(one for one in required if one is not None):
         blocks = [Paragraph(f"{text} is too low: the move never finishes.", Tone.CRITICAL)]
     else:
-        limited = [status.load for status in needing if status.load.limited_replicas]
+        limited = [_limited(status.load, rate_bytes_per_s) for status in needing if status.load.limited_replicas]
         estimate = finish(limited, rate_bytes_per_s) if limited else None
         if estimate is None:
             blocks = [Paragraph(f"{text} is enough; when the move finishes is unknown.", Tone.UNKNOWN)]
@@ -224,6 +235,16 @@ def _tried(moment: Moment, rate_bytes_per_s: float, address: Address) -> list[Bl
             time = duration_range_text(estimate.low_s, estimate.high_s)
             blocks = [Paragraph(f"{text}: the move finishes in {time}.", Tone.GOOD)]
     return [*blocks, DataTable("tried", f"At {rate_text(rate_bytes_per_s)}", _TRIED_COLUMNS, rows)]
+
+
+def _limited(load: ThrottleLoad, rate_bytes_per_s: float) -> ThrottleLoad:
+    """Return a load with a throttle of at most a rate, because an estimate never lowers the one in force."""
+    throttle = load.throttle_bytes_per_s
+    return (
+        load
+        if throttle is not None and throttle <= rate_bytes_per_s
+        else replace(load, throttle_bytes_per_s=rate_bytes_per_s)
+    )
 
 
 def _tried_row(status: ThrottleStatus, rate_bytes_per_s: float, address: Address) -> Row:

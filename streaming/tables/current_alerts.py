@@ -57,7 +57,7 @@ def read_current_alerts(settings: Settings, until_ms: int | None = None) -> list
 
     Args:
         settings: all settings.
-        until_ms: last tick that counts, epoch milliseconds; None: all.
+        until_ms: moment of the state: last tick, acknowledgement and silence that count, epoch milliseconds; None: now.
 
     Raises:
         HeadroomError: a table cannot be read.
@@ -66,7 +66,8 @@ def read_current_alerts(settings: Settings, until_ms: int | None = None) -> list
     rows = query(settings.store.path, ALERT_EVENTS.path, sql)
     if rows is None:
         return None
-    suppressions, at_ms = read_suppressions(settings), now_ms()
+    suppressions = read_suppressions(settings, until_ms)
+    at_ms = now_ms() if until_ms is None else until_ms
     fired = {row["alert_id"]: row["fired"] for row in rows}
     alerts = []
     for event in usable_records(AlertEvent, rows, ALERT_EVENTS):

@@ -1,0 +1,259 @@
+"""The headline: whether the move will finish, and that nothing unknown or old is shown as good."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headroom.dashboard.views.blocks import Tone
+from headroom.dashboard.views.headline import Headline, headline
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
+from headroom.schemas.tables import ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, at, event, new_replica
+from tests.unit.builders.throttle_status import partition, status
+
+ENOUGH = status(1, Role.LEADER, 12, 10, partition(), eta_s=60.0)
+TOO_LOW = status(1, Role.LEADER, 5.6, 8, partition(), in_sync_mb=6)
+UNREAD = status(2, Role.FOLLOWER, 12, None, partition())
+IDLE = status(1, Role.LEADER, None, 0, limited=0, in_sync_mb=0)
+COMMAND = "headroom throttle apply --rate 9600000"
+# 5 s after the tick.
+NOW_MS = TICK_MS + 5_000
+
+
+def commanding(alert_id: str = "a", **more: str) -> AlertEvent:
+    recommendation = {"action": "raise_throttle", "throttle_bytes_per_s": 9_600_000, "commands": [COMMAND, "kafka-x"]}
+    return event(alert_id, recommendation=json.dumps(recommendation), **more)
+
+
+def shown(store: DashboardStore, now_ms: int = NOW_MS, at_ms: int | None = None) -> Headline:
+    return headline(store.site(now_ms), at(at=at_ms))
+
+
+def test_without_a_table_it_says_that_nothing_was_evaluated(store: DashboardStore) -> None:
+    found = shown(store)
+    assert (found.tone, found.tick_ms, found.commands) == (Tone.UNKNOWN, None, None)
+    assert found.text == (
+        "NOT EVALUATED: there is no verdict on cluster prod in this store. Is `headroom watch` running?"
+    )
+
+
+def test_the_tick_of_another_cluster_is_none_of_this_one(store: DashboardStore) -> None:
+    store.throttles(ENOUGH, cluster="other")
+    found = shown(store)
+    assert (found.tone, found.tick_ms) == (Tone.UNKNOWN, None)
+    assert "no verdict on cluster prod" in found.text
+
+
+def test_a_move_that_ends_is_good_with_its_finish(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica(0, eta_s=30.0), new_replica(1, eta_s=60.0), new_replica(2, "in_sync", 0.0))
+    found = shown(store)
+    assert (found.tone, found.tick_ms) == (Tone.GOOD, TICK_MS)
+    # 5 of the 60 s have passed.
+    assert found.text == "At the throttles in force the moves are done in 55 s, by the tick of 5 s ago."
+    assert {term.name: term.text for term in found.terms} == {
+        "Finish": "08:01:00 UTC",
+        "Partitions moving": "3 with 3 new replicas",
+        # Two of 25 MB.
+        "Left to copy": "50.0 MB",
+        "Bottleneck": (
+            "broker 1 as leader: throttle 12.00 MB/s, in-sync followers use 2.00 MB/s, all followers require 10.00 MB/s"
+        ),
+    }
+    assert found.commands is None
+
+
+def test_nothing_moves_is_quiet(store: DashboardStore) -> None:
+    store.throttles(IDLE)
+    found = shown(store)
+    assert (found.tone, found.text, found.terms) == (Tone.QUIET, "No partition is in a reassignment.", ())
+
+
+def test_nothing_moves_while_a_verdict_is_missing_is_unknown(store: DashboardStore) -> None:
+    store.throttles(UNREAD)
+    found = shown(store)
+    assert found.tone is Tone.UNKNOWN
+    assert found.text == "Nothing is known to move; there is no verdict on broker 2 as destination."
+
+
+def test_a_critical_alert_is_not_hidden_by_a_missing_verdict(store: DashboardStore) -> None:
+    store.throttles(UNREAD)
+    store.alerts(event())
+    assert shown(store).tone is Tone.CRITICAL
+
+
+def test_an_info_does_not_make_the_unknown_known(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica(0, "no_data"))
+    store.alerts(event(severity="info"))
+    assert shown(store).tone is Tone.UNKNOWN
+
+
+def test_a_replica_that_never_ends_is_critical_with_the_command_of_the_firing_alert(store: DashboardStore) -> None:
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"), new_replica(1))
+    store.alerts(commanding())
+    found = shown(store)
+    assert found.tone is Tone.CRITICAL
+    assert found.text.startswith("At the throttles in force 1 of 2 new replicas never get in sync")
+    assert found.commands is not None
+    assert found.commands.lead == "Recommended by throttle_below_leader_write on broker 1 as leader"
+    assert list(found.commands.commands) == [COMMAND, "kafka-x"]
+    assert [term.text for term in found.alerts] == ["summary of a."]
+    # No moment of a finish that there is not.
+    assert "Finish" not in [term.name for term in found.terms]
+
+
+def test_without_an_alert_the_recommendation_of_the_tick_is_shown(store: DashboardStore) -> None:
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"))
+    found = shown(store)
+    advice = store.watched("prod").recommender().raise_throttle([TOO_LOW])
+    assert found.commands is not None
+    # 8 MB/s and the margin of 20 %.
+    assert found.commands.lead.startswith("Raise the throttle to 9.60 MB/s")
+    assert list(found.commands.commands) == list(advice.commands)
+    assert "--rate 9600000" in found.commands.commands[0]
+
+
+@pytest.mark.parametrize("state", ["pending", "resolved"])
+def test_only_firing_alerts_are_in_it(store: DashboardStore, state: str) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.alerts(commanding(state=state))
+    found = shown(store)
+    assert (found.tone, list(found.alerts), found.commands) == (Tone.GOOD, [], None)
+
+
+def test_the_most_severe_alerts_come_first_and_the_others_are_counted(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.alerts(
+        event("i", severity="info"),
+        commanding("w", severity="warning"),
+        event("c"),
+        event("d", tick_ms=TICK_MS - 1),
+        event("x", severity="warning", tick_ms=TICK_MS - 1),
+    )
+    found = shown(store)
+    assert found.tone is Tone.CRITICAL
+    texts = [term.text for term in found.alerts]
+    assert texts == ["summary of c.", "summary of d.", "summary of w.", "2 more alerts are firing."]
+    # The first two recommend no command.
+    assert found.commands is not None
+    assert found.commands.commands[0] == COMMAND
+
+
+def test_unknown_finish_is_unknown_and_never_zero(store: DashboardStore) -> None:
+    store.throttles(UNREAD)
+    store.replicas(new_replica(0, "no_data", remaining_bytes=None), new_replica(1))
+    found = shown(store)
+    assert found.tone is Tone.UNKNOWN
+    assert found.text == "When the moves are done is unknown for 1 of 2 new replicas, by the tick of 5 s ago."
+    terms = {term.name: term.text for term in found.terms}
+    assert terms["Left to copy"].startswith("25.0 MB and what 1 ")
+    assert "Finish" not in terms
+
+
+@pytest.mark.parametrize("severity", ["info", "warning", "critical"])
+def test_what_was_good_is_unknown_once_nothing_evaluates_any_more(store: DashboardStore, severity: str) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.alerts(event(severity=severity))
+    found = shown(store, TICK_MS + 3_600_000)
+    assert found.tone is Tone.UNKNOWN
+    assert found.text.startswith(
+        "NOT EVALUATED for 1 h: the last verdict on cluster prod is of 2027-01-15 08:00:00 UTC."
+    )
+    assert found.terms[0] == ("Then", "At the throttles in force the moves are done in 1 min.", Tone.QUIET)
+    assert not found.standing.is_current
+
+
+def test_a_tick_ahead_of_the_clock_is_not_current(store: DashboardStore) -> None:
+    store.throttles(IDLE)
+    found = shown(store, TICK_MS - 120_000)
+    assert found.tone is Tone.UNKNOWN
+    assert "2 min ahead of this clock" in found.text
+
+
+def test_a_chosen_moment_shows_the_state_of_then(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.throttles(IDLE, tick_ms=TICK_MS + 60_000)
+    store.alerts(event("later", tick_ms=TICK_MS + 30_000))
+    found = shown(store, TICK_MS + 61_000, TICK_MS + 1_000)
+    # Nothing has passed of the 60 s: it is said from the tick on.
+    assert (found.tone, found.text) == (Tone.GOOD, "At the throttles in force the moves are done in 1 min.")
+    assert (found.tick_ms, list(found.alerts), found.standing.is_past) == (TICK_MS, [], True)
+    assert shown(store, TICK_MS + 61_000).text == "No partition is in a reassignment."
+
+
+def test_a_moment_before_the_first_tick_has_no_verdict(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    found = shown(store, NOW_MS, TICK_MS - 1)
+    assert (found.tone, found.tick_ms) == (Tone.UNKNOWN, None)
+    assert found.text == "There is no verdict on cluster prod up to 2027-01-15 07:59:59 UTC."
+
+
+@pytest.mark.parametrize("table", [THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, ALERT_EVENTS], ids=lambda t: t.path)
+@pytest.mark.parametrize("what", ["commit", "rows"])
+def test_a_table_that_cannot_be_read_is_said(store: DashboardStore, table: Table, what: str) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.alerts(event())
+    damage(store.path / table.path, what)
+    with pytest.raises(HeadroomError) as raised:
+        shown(store)
+    assert table.path in str(raised.value)
+    page = store.client(NOW_MS).get("/moves")
+    assert page.status_code == 200
+    assert "The tables cannot be read: " in page.text
+    assert table.path in page.text
+    answer = store.client(NOW_MS).get("/api/v1/headline")
+    assert answer.status_code == 503
+    assert table.path in answer.json()["error"]
+
+
+def damage(folder: Path, what: str) -> None:
+    """Cut a file of a table in two: its last commit, or all its rows."""
+    files = sorted(folder.rglob("*.parquet")) if what == "rows" else sorted(folder.glob("_delta_log/*.json"))[-1:]
+    for file in files:
+        data = file.read_bytes()
+        file.write_bytes(data[: len(data) // 2])
+
+
+def test_a_row_that_cannot_be_used_is_said_and_is_no_failure_of_the_server(store: DashboardStore) -> None:
+    store.rows(THROTTLE_HEADROOM, {"cluster": "prod", "tick_ms": TICK_MS, "broker": 1, "role": "leader"})
+    page = store.client(NOW_MS).get("/moves")
+    assert page.status_code == 200
+    assert "gold/throttle_headroom: has a row that cannot be used" in page.text
+    assert store.client(NOW_MS).get("/api/v1/headline").status_code == 503
+
+
+def test_the_page_and_the_api_say_the_same_sentence(store: DashboardStore) -> None:
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"))
+    store.alerts(commanding())
+    client = store.client(NOW_MS)
+    api = client.get("/api/v1/headline").json()
+    page = client.get("/moves").text
+    assert api["text"] in page
+    assert api["commands"][0] in page
+    assert (api["tone"], api["is_current"], api["tick_ms"]) == ("critical", True, TICK_MS)
+    assert '<div class="headline critical">' in page
+
+
+def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) -> None:
+    # 1 TB at 1 B/s.
+    store.throttles(replace(ENOUGH, eta_s=1e12))
+    store.replicas(new_replica(0, eta_s=1e12))
+    client = store.client(NOW_MS)
+    assert client.get("/moves").status_code == 200
+    assert client.get("/throttles").status_code == 200
+    assert client.get("/api/v1/moves").json()["replicas"]["rows"][0]["eta_s"] == 1e12

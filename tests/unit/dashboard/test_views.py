@@ -1,0 +1,236 @@
+"""Leaders, lag, runs and health."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from headroom.alerts.recommendations.elections import describe_plan
+from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, Paragraph, Tone
+from headroom.dashboard.views.health import health
+from headroom.dashboard.views.lag import lag
+from headroom.dashboard.views.leaders import leaders
+from headroom.dashboard.views.runs import runs
+from headroom.schemas.keys import Role
+from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
+from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, Row, at, leader_row, values
+from tests.unit.builders.throttle_status import partition, status
+from tests.unit.dashboard.markup import Markup
+
+ENOUGH = status(1, Role.LEADER, 12, 10, partition())
+
+
+def table(blocks: Sequence[Block], name: str) -> DataTable:
+    (one,) = [block for block in blocks if isinstance(block, DataTable) and block.name == name]
+    return one
+
+
+def paragraphs(blocks: Sequence[Block]) -> list[Paragraph]:
+    return [block for block in blocks if isinstance(block, Paragraph)]
+
+
+# Leaders
+
+
+def test_leaders_that_were_not_counted_are_unknown(store: DashboardStore) -> None:
+    (only,) = paragraphs(leaders(store.site(), at()))
+    assert (only.tone, only.text) == (Tone.UNKNOWN, "Leaders of cluster prod were not counted yet.")
+
+
+def test_a_balance_has_the_values_of_its_table(store: DashboardStore) -> None:
+    given = leader_row(1001, 50, 10, unavailable=2, leaderless=3, waiting_for_move=4, write_bytes_per_s=None)
+    store.leaders(given, leader_row(2, alive=False), leader_row(3))
+    found = table(leaders(store.site(), at()), "leaders")
+    for key in given.keys() & {column.key for column in found.columns}:
+        assert found.rows[-1][key] == given[key], key
+    assert values(found.rows, "broker", "state") == [(2, "down"), (3, "in balance"), (1001, "out of balance")]
+    assert found.note == "Counted at 2027-01-15 08:00:00 UTC. 1 of 3 brokers out of balance."
+    assert "1001" in Markup(store.client().get("/leaders").text).texts("td")
+
+
+@pytest.mark.parametrize(("electable", "state"), [(10, "in balance"), (11, "out of balance")])
+def test_a_broker_is_out_of_balance_above_its_threshold(store: DashboardStore, electable: int, state: str) -> None:
+    store.leaders(leader_row(1, 100, electable))
+    assert values(table(leaders(store.site(), at()), "leaders").rows, "state") == [(state,)]
+
+
+def test_elections_are_described_as_in_alerts_with_their_commands(store: DashboardStore) -> None:
+    store.leaders(leader_row(1, electable=30))
+    store.elections(elections=30)
+    blocks = leaders(store.site(), at())
+    plan = store.site().moments.leaders("prod", TICK_MS)
+    assert plan is not None
+    assert paragraphs(blocks)[0].text == f"Elections: {describe_plan(plan.elections)}."
+    (commands,) = [block for block in blocks if isinstance(block, Commands)]
+    advice = store.watched("prod").recommender(elections=plan.elections).elect_preferred()
+    assert list(commands.commands) == list(advice.commands)
+    assert commands.commands
+
+
+def test_without_imbalance_no_election_is_shown(store: DashboardStore) -> None:
+    store.leaders(leader_row(1))
+    store.elections(elections=30)
+    assert [type(block) for block in leaders(store.site(), at())] == [DataTable]
+
+
+def test_leaders_are_those_of_the_newest_count_up_to_the_moment(store: DashboardStore) -> None:
+    store.leaders(leader_row(1, electable=30), tick_ms=TICK_MS - 60_000)
+    store.leaders(leader_row(1))
+    past = table(leaders(store.site(), at(at=TICK_MS - 1)), "leaders")
+    assert values(past.rows, "electable_now") == [(30,)]
+    assert values(table(leaders(store.site(), at()), "leaders").rows, "electable_now") == [(0,)]
+
+
+def test_a_count_of_older_days_is_found(store: DashboardStore) -> None:
+    store.leaders(leader_row(1), tick_ms=TICK_MS - 40 * 86_400_000)
+    assert table(leaders(store.site(), at()), "leaders").rows
+
+
+# Lag
+
+
+def test_lag_that_was_not_read_is_unknown(store: DashboardStore) -> None:
+    (only,) = paragraphs(lag(store.site(), at()))
+    assert only.tone is Tone.UNKNOWN
+    assert only.text.startswith("No lag of cluster prod was read yet")
+
+
+def test_a_gauge_without_a_value_is_unknown_and_not_in_step(store: DashboardStore) -> None:
+    store.lags((3, 1, "t", 0, None), (3, 1, "t", 1, 0), (4, 1, "t", 2, 0), (5, 1, "t", 3, None), (5, 1, "t", 4, 7))
+    rows = table(lag(store.site(), at()), "lag").rows
+    keys = ("broker", "state", "replicas", "behind", "unknown", "lag_offsets", "greatest_lag_offsets")
+    assert values(rows, *keys) == [
+        (3, "unknown", 2, 0, 1, 0, 0),
+        (4, "in step", 1, 0, 0, 0, 0),
+        (5, "behind", 2, 1, 1, 7, 7),
+    ]
+
+
+def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -> None:
+    message = [(3, 1, "t", 0, 5), (3, 1, "t", 1, None), (3, 2, "t", 2, 4)]
+    store.lags(*message)
+    store.lags(*message)
+    rows = table(lag(store.site(), at()), "lag").rows
+    expected = [(3, 1, 2, 1, 1, 5), (3, 2, 1, 1, 0, 4)]
+    assert values(rows, "broker", "source_broker", "replicas", "behind", "unknown", "lag_offsets") == expected
+
+
+def test_no_known_gauge_has_no_greatest_lag(store: DashboardStore) -> None:
+    store.lags((3, 1, "t", 0, None))
+    assert values(table(lag(store.site(), at()), "lag").rows, "greatest_lag_offsets") == [(None,)]
+
+
+# Runs
+
+RUN = {"step": "run", "subject": "fingerprint", "before": None, "after": None}
+RATE_1, RATE_2 = {"subject": "broker 1 as leader"}, {"subject": "broker 2 as leader"}
+DONE, FAILED, UNDONE = {"state": "done"}, {"state": "failed"}, {"state": "undone"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "state"),
+    [
+        ([RUN], "not ended"),
+        ([RUN, RATE_1, RATE_1 | DONE], "not ended"),
+        ([RUN, RATE_1, RATE_1 | DONE, RUN | DONE], "done"),
+        ([RUN, RUN | UNDONE], "ended early"),
+        ([RUN, RUN | FAILED], "ended early"),
+        # It was taken up again.
+        ([RUN, RUN | UNDONE, RUN], "not ended"),
+        ([RUN, RUN | UNDONE, RUN, RUN | DONE], "done"),
+        # Commands without a step about the whole.
+        ([RATE_1], "not ended"),
+        ([RATE_1, RATE_2, RATE_1 | DONE], "not ended"),
+        ([RATE_1, RATE_2, RATE_1 | DONE, RATE_2 | DONE], "done"),
+        ([RATE_1, RATE_2, RATE_1 | DONE, RATE_2 | FAILED], "ended early"),
+        # The same step failed, and was then taken.
+        ([RATE_1, RATE_1 | FAILED, RATE_1, RATE_1 | DONE], "done"),
+        ([RATE_1, RATE_1 | DONE, RATE_1 | UNDONE], "done"),
+    ],
+)
+def test_the_state_of_a_command_follows_from_its_steps(store: DashboardStore, rows: list[Row], state: str) -> None:
+    store.journal(*rows)
+    (row,) = table(runs(store.site(), at()), "runs").rows
+    assert row["state"] == state
+    assert (row["steps"], row["failed"]) == (len(rows), sum(one.get("state") == "failed" for one in rows))
+
+
+def test_runs_are_those_of_the_cluster_up_to_the_moment_the_newest_first(store: DashboardStore) -> None:
+    store.journal({"run_id": "a", "at_ms": TICK_MS}, {"run_id": "a", "at_ms": TICK_MS + 10, **DONE})
+    store.journal({"run_id": "b", "at_ms": TICK_MS + 5, "command": "throttle apply", "by": "ann@host"})
+    store.journal({"run_id": "c", "cluster": "other"})
+    found = table(runs(store.site(), at()), "runs")
+    assert values(found.rows, "run_id", "began_ms", "last_ms", "command", "by") == [
+        ("b", TICK_MS + 5, TICK_MS + 5, "throttle apply", "ann@host"),
+        ("a", TICK_MS, TICK_MS + 10, "reassign run", "ops@host"),
+    ]
+    past = table(runs(store.site(), at(at=TICK_MS + 4)), "runs")
+    assert values(past.rows, "run_id", "state", "last_ms") == [("a", "not ended", TICK_MS)]
+
+
+def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(store: DashboardStore) -> None:
+    store.journal({"before": "5600000", "after": "9600000"}, {"before": "5600000", "after": "9600000", **DONE})
+    store.journal({"run_id": "other"})
+    steps = table(runs(store.site(), at(run="r1")), "steps")
+    assert values(steps.rows, "seq", "step", "state", "subject", "before", "after") == [
+        (1, "rate", "intended", "broker 1 as leader", "5600000", "9600000"),
+        (2, "rate", "done", "broker 1 as leader", "5600000", "9600000"),
+    ]
+    unknown = table(runs(store.site(), at(run="' OR 1=1 --")), "steps")
+    assert (unknown.rows, unknown.empty) == ([], "It has no step.")
+
+
+def test_without_a_journal_nothing_was_changed(store: DashboardStore) -> None:
+    found = table(runs(store.site(), at()), "runs")
+    assert (found.rows, found.empty[:38]) == ([], "No command of Headroom has changed thi")
+
+
+# Health
+
+
+def states(store: DashboardStore, **query: Any) -> dict[str, str]:
+    return dict(values(table(health(store.site(), at(**query)), "tables").rows, "table", "state"))
+
+
+def evaluation(store: DashboardStore, now_ms: int = TICK_MS) -> tuple[str, Tone]:
+    (facts,) = [block for block in health(store.site(now_ms), at()) if isinstance(block, Facts)]
+    return facts.terms[0].text, facts.terms[0].tone
+
+
+def test_the_age_of_each_table_is_that_of_its_newest_tick(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.lags((3, 1, "t", 0, 5), tick_ms=TICK_MS - 30_000)
+    rows = table(health(store.site(TICK_MS + 2_000), at()), "tables").rows
+    known = {row["table"]: (row["tick_ms"], row["age_s"]) for row in rows if row["tick_ms"] is not None}
+    assert known == {
+        "gold/throttle_headroom": (TICK_MS, 2.0),
+        "silver/fetcher_lag": (TICK_MS - 30_000, 32.0),
+    }
+    assert {row["state"] for row in rows if row["tick_ms"] is None} == {"no rows"}
+    assert evaluation(store) == ("Cluster prod: last evaluated 0 s ago.", Tone.GOOD)
+
+
+def test_no_evaluation_is_not_good(store: DashboardStore) -> None:
+    assert evaluation(store)[1] is Tone.UNKNOWN
+    store.throttles(ENOUGH)
+    text, tone = evaluation(store, TICK_MS + 3_600_000)
+    assert (tone, text[:24]) == (Tone.UNKNOWN, "NOT EVALUATED for 1 h: t")
+
+
+@pytest.mark.parametrize("broken", [THROTTLE_HEADROOM, FETCHER_LAG], ids=lambda one: one.path)
+def test_one_table_that_cannot_be_read_is_shown_among_the_others(store: DashboardStore, broken: Table) -> None:
+    store.throttles(ENOUGH)
+    store.lags((3, 1, "t", 0, 5))
+    store.leaders(leader_row(1))
+    for file in (store.path / broken.path).rglob("*.parquet"):
+        file.write_bytes(b"PAR1")
+    found = states(store)
+    assert found[broken.path] == "unreadable"
+    assert found["gold/leader_imbalance"] == "readable"
+    assert len([path for path, state in found.items() if state == "readable"]) == 2
+    page = store.client().get("/health")
+    assert page.status_code == 200
+    assert "unreadable" in page.text
+    assert store.client().get("/api/v1/health").status_code == 200
