@@ -114,6 +114,7 @@ class Column:
         kind: kind of its values.
         none: text of a missing value.
         none_key: key of that text in rows, where it is not the same in all; None if it is.
+        text_key: key of its texts in rows, where the kind does not decide on them; None if it does.
         tones: of a state: tone of each word; any other word is unknown.
         link: key of the address that a value leads to; None if it is no link.
         is_long: whether its texts are sentences.
@@ -124,6 +125,7 @@ class Column:
     kind: Kind = Kind.TEXT
     none: str = UNKNOWN
     none_key: str | None = None
+    text_key: str | None = None
     tones: Mapping[str, Tone] = field(default_factory=dict)
     link: str | None = None
     is_long: bool = False
@@ -143,7 +145,7 @@ class Column:
         value = row[self.key]
         if value is None:
             return self.none if self.none_key is None else str(row[self.none_key])
-        return _TEXTS[self.kind](value)
+        return _TEXTS[self.kind](value) if self.text_key is None else str(row[self.text_key])
 
     def tone(self, value: Any) -> Tone:
         """Return the tone of a state."""

@@ -35,8 +35,8 @@ _STEP_COLUMNS = (
     Column("step", "step"),
     Column("state", "state", Kind.STATE, tones=_TONES),
     Column("subject", "what"),
-    Column("before", "before", none="–"),
-    Column("after", "after", none="–"),
+    Column("before", "before", none="–", text_key="before_text"),
+    Column("after", "after", none="–", text_key="after_text"),
     Column("by", "by"),
 )
 # By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
@@ -91,7 +91,9 @@ def steps_table(site: Site, ticks: Range) -> DataTable:
 
 def _steps(site: Site, condition: str) -> list[Row]:
     rows = site.tables.rows(ACTION_JOURNAL, _STEPS_SQL.format(condition=condition)) or []
-    return [{**row, **{key: value_text(row["step"], row[key]) for key in ("before", "after")}} for row in rows]
+    return [
+        {**row, **{f"{key}_text": value_text(row["step"], row[key]) for key in ("before", "after")}} for row in rows
+    ]
 
 
 def value_text(step: str, value: str | None) -> str | None:

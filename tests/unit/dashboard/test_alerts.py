@@ -238,6 +238,6 @@ def test_deliveries_are_the_newest_first_up_to_the_moment(store: DashboardStore)
         {"state": "delivered", "delivery_ms": TICK_MS + 20, "attempt": 2},
         {"cluster": "other", "delivery_ms": TICK_MS + 30},
     )
-    rows = values(table(store, "told").rows, "state", "attempt", "answer")
+    rows = values(table(store, "deliveries").rows, "state", "attempt", "answer")
     assert rows == [("delivered", 2, "ok"), ("failed", 1, "=HTTP 500"), ("sending", 1, "")]
-    assert values(table(store, "told", TICK_MS + 10).rows, "state") == [("failed",), ("sending",)]
+    assert values(table(store, "deliveries", TICK_MS + 10).rows, "state") == [("failed",), ("sending",)]

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
-from headroom.dashboard.data.history import MOST_POINTS, throttle_history
+from headroom.dashboard.data.history import throttle_history
 from headroom.dashboard.data.moment import Moment
+from headroom.dashboard.data.timeline import MOST_POINTS, Range
 from headroom.dashboard.views.blocks import Block, Chart, DataTable, Paragraph, Tone
-from headroom.dashboard.views.chart import Line, rates_over_time
+from headroom.dashboard.views.chart import Line, over_time
 from headroom.dashboard.views.throttles import throttles, tried_at
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
@@ -192,7 +193,7 @@ def test_the_history_is_of_one_broker_and_role(store: DashboardStore) -> None:
     rows = values(points.rows, "tick_ms", "ticks", "throttle_bytes_per_s", "required_bytes_per_s", "quota_bytes_per_s")
     # The newest first.
     assert rows == [(TICK_MS, 1, 12 * MB, 10 * MB, 9.5 * MB), (TICK_MS - 1000, 1, 12 * MB, 10 * MB, 9.5 * MB)]
-    assert (chart.title, chart.note) == ("Throttle of broker 1 as leader, last 1 h", "")
+    assert (chart.title, chart.note) == ("Throttle of broker 1 as leader, 1 h", "")
     assert values(history(store, 3, "follower")[1].rows, "required_bytes_per_s") == [(8 * MB,), (8 * MB,)]
 
 
@@ -227,7 +228,7 @@ def test_a_day_is_at_most_721_points_with_the_worst_of_their_ticks(store: Dashbo
     store.rows(THROTTLE_HEADROOM, *rows)
     tables = store.site().tables
     last_ms = TICK_MS + shift_ms
-    points = throttle_history(tables, CLUSTER, BrokerRole(1, Role.LEADER), last_ms - 86_400_000, last_ms)
+    points = throttle_history(tables, Range(CLUSTER, last_ms - 86_400_000, last_ms), BrokerRole(1, Role.LEADER))
     assert len(points) <= MOST_POINTS + 1 == 721
     # A day, both ends included.
     assert sum(point.ticks for point in points) == 1441
@@ -243,7 +244,7 @@ def test_a_day_is_at_most_721_points_with_the_worst_of_their_ticks(store: Dashbo
 @given(st.integers(60, 604_800), st.integers(0, 10**7))
 def test_no_range_has_more_points(span_s: int, first_ms: int) -> None:
     """The steps of a range, as the query counts them, whatever moment it begins at."""
-    step_ms = max(1, -(-(span_s * 1000) // MOST_POINTS))
+    step_ms = Range(CLUSTER, first_ms, first_ms + span_s * 1000).step_ms
     assert (first_ms + span_s * 1000) // step_ms - first_ms // step_ms + 1 <= MOST_POINTS + 1
 
 
@@ -253,7 +254,7 @@ VALUES = st.none() | st.sampled_from([0.0, 1.0, 5e6]) | st.floats(0, 1e13)
 @given(st.lists(VALUES, min_size=1, max_size=6), st.sampled_from([0, 1, 1000, 604_800_000]))
 def test_every_chart_is_well_formed_and_has_no_script_and_style(rates: list[float | None], step_ms: int) -> None:
     times = [TICK_MS + n * step_ms for n in range(len(rates))]
-    svg = rates_over_time("Throttle & <broker>", times, [Line("a", rates, True), Line("b", rates[::-1])])
+    svg = over_time("Throttle & <broker>", times, [Line("a", rates, True), Line("b", rates[::-1])])
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == "Throttle & <broker>"
     names = {node.tag.rpartition("}")[2] for node in root.iter()}

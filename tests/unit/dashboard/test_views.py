@@ -178,6 +178,9 @@ def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(st
         (1, "rate", "intended", "broker 1 as leader", "5600000", "9600000"),
         (2, "rate", "done", "broker 1 as leader", "5600000", "9600000"),
     ]
+    # People read a rate with its unit.
+    texts = {column.key: column.text(steps.rows[0]) for column in steps.columns}
+    assert (texts["before"], texts["after"]) == ("5.60 MB/s", "9.60 MB/s")
     unknown = table(runs(store.site(), at(run="' OR 1=1 --")), "steps")
     assert (unknown.rows, unknown.empty) == ([], "It has no step.")
 
