@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from headroom.dashboard.data.moment import in_range
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.records import record
-from headroom.schemas.tables import ALERT_EVENTS, PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from headroom.schemas.tables import ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.streaming.delta.query import sql_text
 
 # Most points of a chart: about one for each pixel of its width.
@@ -96,36 +97,50 @@ def progress_history(tables: OpenTables, ticks: Range) -> list[ProgressPoint]:
         HeadroomError: the table cannot be read.
     """
     sql = _PROGRESS_SQL.format(condition=ticks.topic_condition, step_ms=ticks.step_ms)
-    return [record(ProgressPoint, row) for row in tables.rows(REASSIGNMENT_PROGRESS, sql) or []]
+    return tables.records(REASSIGNMENT_PROGRESS, sql, partial(record, ProgressPoint))
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A partition that another broker led at a tick than at the tick before; None: no leader."""
+    """Listed partitions whose leadership a broker took over at a tick.
+
+    Attributes:
+        tick_ms: the first tick with the new leader, epoch milliseconds.
+        broker: the new leader.
+        previous_leader: the leader before.
+        partitions: number of the partitions.
+        names: names of the first few of them.
+    """
 
     tick_ms: int
-    topic: str
-    partition: int
-    before: int | None
-    leader: int | None
+    broker: int
+    previous_leader: int
+    partitions: int
+    names: tuple[str, ...]
 
 
-_SWITCHES_SQL = """SELECT tick_ms, topic, partition, before, leader FROM (
-        SELECT tick_ms, topic, partition, leader,
-            lag(leader) OVER (PARTITION BY topic, partition ORDER BY tick_ms) AS before,
-            lag(tick_ms) OVER (PARTITION BY topic, partition ORDER BY tick_ms) AS before_ms
-        FROM data WHERE {condition})
-    WHERE before_ms IS NOT NULL AND before IS DISTINCT FROM leader ORDER BY tick_ms DESC LIMIT {most}"""
+# A row of gold has the switches of its rate window, so that each is in several rows; the first has it as it was then.
+# Windows over all partitions of a day would take gigabytes.
+_SWITCHES_SQL = """SELECT switch['switch_tick_ms'] AS tick_ms, broker, switch['previous_leader'] AS previous_leader,
+        max(switch['partitions']) AS partitions, first_value(switch['names'] ORDER BY tick_ms) AS names
+    FROM (SELECT tick_ms, broker, unnest(switches) AS switch FROM data WHERE {condition})
+    GROUP BY switch['switch_tick_ms'], broker, switch['previous_leader'] ORDER BY 1 DESC LIMIT {most}"""
 
 
 def leader_switches(tables: OpenTables, ticks: Range) -> list[Switch]:
-    """Return the leader switches of moving and listed partitions, the last first.
+    """Return the leader switches of listed partitions, the last first.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
-    sql = _SWITCHES_SQL.format(condition=ticks.topic_condition, most=MOST_EVENTS)
-    return [record(Switch, row) for row in tables.rows(PARTITION_WRITE_RATE, sql) or []]
+    sql = _SWITCHES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
+    switches = tables.records(THROTTLE_HEADROOM, sql, partial(record, Switch))
+    topic = ticks.topic
+    return [s for s in switches if topic is None or any(_topic(name) == topic for name in s.names)]
+
+
+def _topic(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -157,7 +172,7 @@ def rate_changes(tables: OpenTables, ticks: Range) -> list[RateChange]:
         HeadroomError: the table cannot be read.
     """
     sql = _CHANGES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
-    return [record(RateChange, row) for row in tables.rows(THROTTLE_HEADROOM, sql) or []]
+    return tables.records(THROTTLE_HEADROOM, sql, partial(record, RateChange))
 
 
 @dataclass(frozen=True)
@@ -187,4 +202,4 @@ def alert_steps(tables: OpenTables, ticks: Range) -> list[AlertStep]:
     sql = _ALERTS_SQL.format(
         cluster=sql_text(ticks.cluster), first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS
     )
-    return [record(AlertStep, row) for row in tables.rows(ALERT_EVENTS, sql) or []]
+    return tables.records(ALERT_EVENTS, sql, partial(record, AlertStep))

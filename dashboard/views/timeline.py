@@ -27,7 +27,7 @@ from headroom.planning.reassignments.run.journal import StepKind
 from headroom.schemas.alerts import AlertState, Severity
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import ACTION_JOURNAL
-from headroom.schemas.text.amounts import clock_text, duration_text, rate_text, size_text
+from headroom.schemas.text.amounts import clock_text, duration_text, join_names, rate_text, size_text
 from headroom.streaming.delta.query import sql_text
 
 _TONES = {tone.value: tone for tone in Tone}
@@ -112,10 +112,9 @@ def _clock(epoch_ms: float) -> str:
 
 def _events(site: Site, ticks: Range) -> Iterator[Row]:
     for switch in leader_switches(site.tables, ticks):
-        leader = "no leader" if switch.leader is None else f"broker {switch.leader}"
-        before = "no leader" if switch.before is None else f"broker {switch.before}"
-        tone = Tone.WARNING if switch.leader is None else Tone.QUIET
-        yield _event(switch.tick_ms, "leader", tone, f"{switch.topic}-{switch.partition}: {before} to {leader}")
+        names = join_names(switch.names, switch.partitions)
+        text = f"{names}: broker {switch.previous_leader} to broker {switch.broker}"
+        yield _event(switch.tick_ms, "leader", Tone.QUIET, text)
     yield from _changes(rate_changes(site.tables, ticks))
     for step in alert_steps(site.tables, ticks):
         yield _event(step.tick_ms, "alert", _alert_tone(step), f"{step.state} {step.severity}: {step.summary}.")
