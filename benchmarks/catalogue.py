@@ -23,6 +23,7 @@ from benchmarks.groups import (
     table_growth,
 )
 from benchmarks.groups.balance import group as balance
+from benchmarks.groups.dashboard import group as dashboard
 from benchmarks.groups.durability import damages, power_cuts, upgrades
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
@@ -151,6 +152,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         12,
         table_growth.measure,
         table_growth.TablesOptions,
+    ),
+    BenchGroup(
+        "dashboard",
+        "How fast is the page at a large move, what does it cost, and does it show what the tables have?",
+        None,
+        dashboard.measure,
+        dashboard.DashboardOptions,
     ),
     BenchGroup(
         "sources",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -45,6 +47,8 @@ _EVERY_S = 5.0
 _SLOW_S = 15.0
 # Each open page has a stream.
 _MOST_STREAMS = 100
+# A part with 5,000 rows takes a megabyte.
+_MOST_RENDERED = 32
 _VALUE_CHARACTERS = 60
 
 _Address = Annotated[Address, Query()]
@@ -102,7 +106,7 @@ def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> F
 
 
 def _pages(site: Site, live: Live) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+    router, rendered = APIRouter(include_in_schema=False), _Rendered(site)
 
     @router.get("/")
     def home(address: _Address) -> Response:
@@ -112,7 +116,7 @@ def _pages(site: Site, live: Live) -> APIRouter:
     async def events(view: View, address: _Address) -> Response:
         if live.streams >= _MOST_STREAMS:
             raise HTTPException(503, f"{_MOST_STREAMS} pages are open; close one.")
-        return _Stream(_events(site, live, view, address), media_type="text/event-stream")
+        return _Stream(_events(live, rendered, view, address), media_type="text/event-stream")
 
     @router.get("/{view}", response_class=HTMLResponse)
     def page(view: View, address: _Address) -> str:
@@ -121,16 +125,51 @@ def _pages(site: Site, live: Live) -> APIRouter:
     return router
 
 
-async def _events(site: Site, live: Live, view: View, address: Address) -> AsyncIterator[str]:
+class _Rendered:
+    """The parts of the pages that are open, rendered once for all that show the same.
+
+    Args:
+        site: tables and settings.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._known: dict[tuple[View, Address], tuple[int, float, Regions]] = {}
+        self._locks: dict[tuple[View, Address], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def regions(self, view: View, address: Address, version: int) -> Regions:
+        """Return the parts of a page as of a version of the tables, or a moment ago without a change."""
+        key = view, address
+        async with self._locks[key]:
+            known = self._known.get(key)
+            now_s = time.monotonic()
+            if known is not None and known[0] == version and now_s - known[1] < _EVERY_S / 2:
+                return known[2]
+            regions: Regions = await run_in_threadpool(render_regions, self._site, view, address)
+            # The one that was rendered last is the last.
+            self._known.pop(key, None)
+            self._known[key] = version, now_s, regions
+            while len(self._known) > _MOST_RENDERED:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._locks.pop(oldest, None)
+            return regions
+
+    def now_ms(self) -> int:
+        """Return the time of this server, epoch milliseconds."""
+        return self._site.clock_ms()
+
+
+async def _events(live: Live, rendered: _Rendered, view: View, address: Address) -> AsyncIterator[str]:
     """Yield the regions of a page that have changed since they were sent."""
     sent: dict[str, str] = {}
     yield "retry: 2000\n\n"
-    async for _ in live.changes(_EVERY_S):
-        regions: Regions = await run_in_threadpool(render_regions, site, view, address)
+    async for version in live.changes(_EVERY_S):
+        regions = await rendered.regions(view, address, version)
         changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
         sent |= {name: _digest(html) for name, html in changed.items()}
         # Also without a change: the page sees that its server is there.
-        yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': changed})}\n\n"
+        yield f"data: {json.dumps({'now_ms': rendered.now_ms(), 'regions': changed})}\n\n"
 
 
 def _digest(html: str) -> str:

@@ -68,6 +68,7 @@ def serve(
         timeout_graceful_shutdown=_SHUTDOWN_S,
         lifespan="on",
     )
+    logging.getLogger("uvicorn.error").addFilter(_WithoutSlowReaders())
     server = _Server(config, on_started)
 
     def end() -> None:
@@ -76,6 +77,13 @@ def serve(
 
     threading.Thread(target=end, name="stop", daemon=True).start()
     server.run(sockets=[bound])
+
+
+class _WithoutSlowReaders(logging.Filter):
+    """Leaves out the line about a stream that was ended because its reader did not read: that is no fault."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.msg != "ASGI callable returned without completing response."
 
 
 class _Server(uvicorn.Server):

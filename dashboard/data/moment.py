@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
+from headroom.dashboard.data.last_used import LastUsed
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.operations.throttles.expected_finish import ExpectedFinish, finish_sql
 from headroom.planning.elections.summary import ElectionPlanSummary
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from headroom.schemas.records import record
 from headroom.schemas.tables import (
     ELECTION_PLAN,
@@ -27,11 +28,13 @@ from headroom.streaming.delta.tick_table import day_of
 
 T = TypeVar("T")
 DAY_MS = 86_400_000
-# Moments that are kept: those that clients look at, a replay among them.
-_KEPT = 48
+# Moments that are kept: those that clients look at. One of 2,000 moving partitions takes some 3 MB.
+_KEPT = 16
+# Rows of new replicas are written up to so long after their tick: the history catches up every half a minute.
+_LATE_MS = 120_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NewReplica:
     """One row of ``gold/reassignment_progress``, whose table describes the columns.
 
@@ -99,8 +102,9 @@ class Moment:
         cluster: name of the cluster.
         tick_ms: time of the tick, epoch milliseconds.
         statuses: throttle of every broker and role.
-        replicas: new replicas of running reassignments.
-        finish: when these are expected to be in sync; None if nothing moves.
+        replicas: new replicas of running reassignments, of this tick or of one shortly before: a watch that has no time
+            to spare writes them some ticks late.
+        finish: when these are expected to be in sync, with their tick; None if there are none.
     """
 
     cluster: str
@@ -108,6 +112,22 @@ class Moment:
     statuses: tuple[ThrottleStatus, ...]
     replicas: tuple[NewReplica, ...]
     finish: ExpectedFinish | None
+
+    @property
+    def moving_partitions(self) -> int:
+        """Return the number of partitions in a reassignment, as far as they have a leader."""
+        return sum(status.moving_partitions for status in self.statuses if status.role is Role.LEADER)
+
+    @property
+    def behind(self) -> int:
+        """Return the number of replicas that are out of sync, by the rows of destinations."""
+        loads = [status.load for status in self.statuses if status.role is Role.FOLLOWER]
+        return sum(load.limited_replicas + load.free_replicas for load in loads)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no rows of this tick are to come."""
+        return not self.moving_partitions or (self.finish is not None and self.finish.tick_ms == self.tick_ms)
 
 
 @dataclass(frozen=True)
@@ -145,7 +165,7 @@ class MomentReader:
 
     def __init__(self, tables: OpenTables) -> None:
         self._tables = tables
-        self._moment = lru_cache(maxsize=_KEPT)(self._read_moment)
+        self._whole = LastUsed[tuple[str, int], Moment](_KEPT)
 
     def clusters(self) -> list[str]:
         """Return the clusters with a verdict in the tables, by name.
@@ -178,7 +198,13 @@ class MomentReader:
         Raises:
             HeadroomError: a table cannot be read, or a row of it cannot be used.
         """
-        return self._moment(cluster, tick_ms)
+        known = self._whole.get((cluster, tick_ms))
+        if known is not None:
+            return known
+        moment = self._read_moment(cluster, tick_ms)
+        if moment.is_whole:
+            self._whole.put((cluster, tick_ms), moment)
+        return moment
 
     def leaders(self, cluster: str, at_ms: int) -> LeaderMoment | None:
         """Return the newest count of leaders up to a time, epoch milliseconds; None if there is none.
@@ -205,16 +231,16 @@ class MomentReader:
         return self._tables.records(PARTITION_WRITE_RATE, sql, partial(record, PartitionRate))
 
     def _read_moment(self, cluster: str, tick_ms: int) -> Moment:
-        condition = in_range(cluster, tick_ms, tick_ms)
-        finish = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(condition))
+        statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of)
+        without = Moment(cluster, tick_ms, statuses, (), None)
+        first_ms = tick_ms - (_LATE_MS if without.moving_partitions else 0)
+        finish = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
+        if not finish:
+            return without
+        expected = ExpectedFinish(**finish[0])
         order = "topic, partition, adding_replica"
-        return Moment(
-            cluster,
-            tick_ms,
-            self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of),
-            self._tick(REASSIGNMENT_PROGRESS, cluster, tick_ms, order, partial(record, NewReplica)),
-            ExpectedFinish(**finish[0]) if finish else None,
-        )
+        replicas = self._tick(REASSIGNMENT_PROGRESS, cluster, expected.tick_ms, order, partial(record, NewReplica))
+        return replace(without, replicas=replicas, finish=expected)
 
     def _tick(
         self, table: Table, cluster: str, tick_ms: int, order: str, of: Callable[[Mapping[str, Any]], T]

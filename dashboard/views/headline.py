@@ -14,6 +14,7 @@ from headroom.dashboard.data.moment import Moment
 from headroom.dashboard.site import Site, Standing
 from headroom.dashboard.views.blocks import Commands, Term, Tone
 from headroom.schemas.alerts import AlertState, Severity
+from headroom.schemas.tables import REASSIGNMENT_PROGRESS
 from headroom.schemas.text.amounts import clock_text, moment_text, rate_text, size_text
 from headroom.streaming.tables.current_alerts import CurrentAlert
 
@@ -81,6 +82,19 @@ def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert
     # An info says nothing of what is not known.
     unknown = Tone.UNKNOWN if worst in (Tone.GOOD, Tone.QUIET) else worst
     finish, unread = moment.finish, [s for s in moment.statuses if s.reason is not None]
+    too_low = tightest(moment.statuses)
+    if too_low is not None and too_low.too_low and not moment.is_whole:
+        # The rows of replicas are older than this verdict.
+        text = f"At the throttles in force the replicas behind {too_low.subject} never get in sync."
+        return Headline(Tone.CRITICAL, text, standing)
+    if finish is None and moment.moving_partitions:
+        count = moment.moving_partitions
+        moving = "One partition is in a reassignment" if count == 1 else f"{count} partitions are in a reassignment"
+        if moment.behind:
+            text = f"{moving}; when they are done is unknown: {REASSIGNMENT_PROGRESS.path} has no row of this time."
+            return Headline(unknown, text, standing)
+        text = f"{moving}, and no new replica is behind."
+        return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, standing)
     if finish is None:
         if unread:
             names = ", ".join(s.subject for s in unread[:_NAMED])
@@ -114,7 +128,7 @@ def _terms(moment: Moment, standing: Standing) -> list[Term]:
     ]
     eta_s = moment.finish.eta_s
     if eta_s is not None and not moment.finish.never and not moment.finish.unknown:
-        terms.insert(0, Term("Finish", clock_text(moment.tick_ms + round(eta_s * 1000))))
+        terms.insert(0, Term("Finish", clock_text(moment.finish.tick_ms + round(eta_s * 1000))))
     tight = tightest(moment.statuses)
     if tight is not None:
         terms.append(Term("Bottleneck", bottleneck_text(tight)))

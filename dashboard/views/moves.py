@@ -12,6 +12,7 @@ from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Paragraph, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
+from headroom.schemas.text.amounts import clock_text
 
 STATE_TONES = {
     "in_sync": Tone.GOOD,
@@ -48,9 +49,17 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
         return [Paragraph("There is no tick to show.", Tone.UNKNOWN)]
     rows = [row for row in _rows(moment) if _is_shown(row, address)]
     filtered = len(rows) < len(moment.replicas)
-    note = f"{len(rows)} of {len(moment.replicas)} new replicas match." if filtered else ""
-    empty = "No new replica matches." if filtered else "No partition is in a reassignment."
+    notes = [f"{len(rows)} of {len(moment.replicas)} new replicas match."] if filtered else []
+    if moment.finish is not None and moment.finish.tick_ms != moment.tick_ms:
+        notes.append(f"Read at {clock_text(moment.finish.tick_ms)}; the rows of later ticks are not written yet.")
+    note, empty = " ".join(notes), "No new replica matches." if filtered else _empty_text(moment)
     return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, note)]
+
+
+def _empty_text(moment: Moment) -> str:
+    if not moment.moving_partitions:
+        return "No partition is in a reassignment."
+    return "Nothing is known of new replicas yet." if moment.behind else "No new replica is behind."
 
 
 def _is_shown(row: Row, address: Address) -> bool:
@@ -59,10 +68,11 @@ def _is_shown(row: Row, address: Address) -> bool:
 
 def _rows(moment: Moment) -> list[Row]:
     statuses = {status.load.broker_role: status for status in moment.statuses}
+    read_ms = moment.tick_ms if moment.finish is None else moment.finish.tick_ms
     adding: dict[TopicPartition, set[int]] = defaultdict(set)
     for replica in moment.replicas:
         adding[replica.name].add(replica.adding_replica)
-    rows = [_row(replica, adding[replica.name], moment.tick_ms, statuses) for replica in moment.replicas]
+    rows = [_row(replica, adding[replica.name], read_ms, statuses) for replica in moment.replicas]
     order = {"never": 0, "no_data": 1, "catching_up": 2, "in_sync": 3}
     return sorted(rows, key=lambda row: (order.get(row["state"], 1), -(row["eta_s"] or 0.0)))
 

@@ -22,6 +22,7 @@ _PARTITIONS_OF_A_LEADER = 20
 # In a full day each tick has other figures, so that no column is the same in all rows.
 _CHANGING: Mapping[str, str] = {
     "required_bytes_per_s": "required_bytes_per_s * (1 + 0.1 * sin(s.value / 3600000.0))",
+    "headroom_bytes_per_s": "throttle_bytes_per_s - required_bytes_per_s * (1 + 0.1 * sin(s.value / 3600000.0))",
     "quota_bytes_per_s": "quota_bytes_per_s * (1 + 0.1 * sin(s.value / 1800000.0))",
     "remaining_bytes": "CAST(remaining_bytes * (1.0 - (s.value - {first_ms}) / 90000000.0) AS BIGINT)",
     "eta_s": "eta_s * (1.0 - (s.value - {first_ms}) / 90000000.0)",

@@ -1,0 +1,289 @@
+"""Group ``dashboard``: what the page costs at a move of 2,000 partitions, and whether it shows what the tables have.
+
+The store has a day of ticks, every 5 s, with 2,000 moving partitions (`--partitions`) and 12 brokers. Headless Chromium
+opens the page.
+
+- ``dashboard_start_s``: from the command to the first answer, median of 5 starts.
+- ``dashboard_first_view_s``: from an address to headline and rows on the screen, median of 10 loads.
+- ``dashboard_update_s_p95``: from the last commit of a tick to its time on the page, 20 ticks; beside 20 other clients
+  that open a stream and do not read (`--idle-clients`).
+- ``dashboard_range_s_p95``: an hour of one broker, its chart and its partitions, over all brokers and roles.
+- ``dashboard_long_task_ms_max``: longest task of the browser while 5,000 rows are loaded, scrolled and sorted.
+- ``dashboard_page_bytes``: page, style and script, compressed, with an empty store.
+- ``dashboard_memory_bytes``: resident memory after 8 clients have gone through the day for 10 minutes (`--replay-s`).
+- ``dashboard_wrong_numbers``: 200 figures of the API that differ from the tables, read by a query of their own.
+- ``dashboard_axe_violations``: serious and critical findings of axe in all views, light and dark.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+from deltalake import DeltaTable, QueryBuilder
+
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.groups.dashboard.day_store import BROKERS, TICK_MS, DayStore, make_day
+from benchmarks.options.fields import AT_LEAST_ONE, COUNT, SECONDS, option
+from benchmarks.results import Figure, percentile
+from headroom.cli.common.child_process import headroom_command
+from headroom.dashboard.address import View
+from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from tests.unit.builders.dashboard_store import CLUSTER
+
+_STARTS, _LOADS, _UPDATES, _FIGURES, _REPLAYING = 5, 10, 20, 200, 8
+_WAIT_S, _REPLAY_EVERY_S = 30.0, 1.0
+_LONG_ROWS = 5000
+_DAY_MS = 86_400_000
+# In the page: the longest task since it was loaded, milliseconds.
+_OBSERVE = """
+window.longest = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration);
+}).observe({ type: "longtask", buffered: true });
+"""
+
+
+@dataclass(frozen=True)
+class DashboardOptions:
+    """Options of the group ``dashboard``."""
+
+    partitions: int = option(2000, AT_LEAST_ONE, "Moving partitions.")
+    idle_clients: int = option(20, COUNT, "Clients that open a stream and do not read.")
+    replay_s: float = option(600.0, SECONDS, "Time that 8 clients go through the day, seconds.")
+
+
+def measure(on_progress: OnProgress, options: DashboardOptions) -> list[Figure]:
+    """Return the figures of the page.
+
+    Raises:
+        HeadroomError: there is no Chromium, or the page did not answer.
+    """
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        raise failure("there is no Chromium to open the page with")
+    with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder, ExitStack() as stack:
+        last_ms = int(time.time() * 1000) // TICK_MS * TICK_MS
+        store = make_day(Path(folder), last_ms, options.partitions, on_progress)
+        starts_s = [_start_s(store.path) for _ in range(_STARTS)]
+        figures = [Figure("dashboard_start_s", percentile(starts_s, 0.5), "s", _STARTS)]
+        empty_bytes = _page_bytes(stack.enter_context(_served(Path(folder) / "empty"))[1])
+        figures.append(Figure("dashboard_page_bytes", empty_bytes, "bytes", 1))
+        process, url = stack.enter_context(_served(store.path))
+        figures += [_range(url), _wrong_numbers(store, url)]
+        figures += _in_browser(browser, store, url, options, on_progress)
+        figures.append(_memory(store, url, process, options.replay_s, on_progress))
+        return figures
+
+
+@contextmanager
+def _served(store: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Serve the page on a store, and yield the process with its address once it answers."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    config = store.parent / f"{store.name}.toml"
+    config.write_text(
+        f'[cluster]\nname = "{CLUSTER}"\nbootstrap_servers = "127.0.0.1:9092"\n[store]\npath = "{store}"\n',
+        encoding="utf-8",
+    )
+    command = headroom_command("dashboard", "--config", str(config), "--listen", "127.0.0.1:0")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line.startswith("Dashboard: "):
+            raise failure(f"the page was not served: {line.strip() or 'no line'}")
+        yield process, line.split()[1].rstrip("/")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _get(url: str) -> bytes:
+    content: bytes = urllib.request.urlopen(url, timeout=_WAIT_S).read()
+    return content
+
+
+def _start_s(store: Path) -> float:
+    began_s = time.monotonic()
+    with _served(store) as (_, url):
+        _get(f"{url}/moves")
+        return time.monotonic() - began_s
+
+
+def _page_bytes(url: str) -> int:
+    """Return the compressed size of a page with all that it loads."""
+    paths = ("/moves", "/static/style.css", "/static/page.js", "/static/icon.svg")
+    total = 0
+    for path in paths:
+        request = urllib.request.Request(url + path, headers={"Accept-Encoding": "gzip"})
+        total += len(urllib.request.urlopen(request, timeout=_WAIT_S).read())
+    return total
+
+
+def _range(url: str) -> Figure:
+    times_s = []
+    for broker in BROKERS:
+        for role in ("leader", "follower"):
+            began_s = time.monotonic()
+            _get(f"{url}/throttles?broker={broker}&role={role}&span=3600")
+            times_s.append(time.monotonic() - began_s)
+    return Figure("dashboard_range_s_p95", percentile(times_s, 0.95), "s", len(times_s))
+
+
+def _wrong_numbers(store: DayStore, url: str) -> Figure:
+    """Compare figures of the API with the tables, at random moments of the day."""
+    random_ = random.Random(2611)
+    wrong = compared = 0
+    while compared < _FIGURES:
+        tick_ms = store.last_ms - random_.randrange(_DAY_MS // TICK_MS) * TICK_MS
+        for view, table, path, name, columns in _COMPARED:
+            shown = json.loads(_get(f"{url}/api/v1/{view}?at={tick_ms}&rows={_LONG_ROWS}"))[table]["rows"]
+            wrong += _differing(shown, _rows(store, path, tick_ms, name), columns)
+            compared += len(columns)
+    return Figure("dashboard_wrong_numbers", wrong, "figures", compared)
+
+
+# View and table of the API, table of the store, name of a row in SQL, and columns that have the same key in both.
+_COMPARED = (
+    (
+        "moves",
+        "replicas",
+        REASSIGNMENT_PROGRESS.path,
+        "topic || '-' || \"partition\"",
+        ("remaining_bytes", "lag_offsets", "catch_up_bytes_per_s", "write_bytes_per_s", "eta_s", "leader"),
+    ),
+    (
+        "throttles",
+        "throttles",
+        THROTTLE_HEADROOM.path,
+        "'broker ' || broker || CASE role WHEN 'leader' THEN ' as leader' ELSE ' as destination' END",
+        ("throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s", "headroom_bytes_per_s", "eta_s"),
+    ),
+)
+
+
+def _rows(store: DayStore, table: str, tick_ms: int, name: str) -> list[Mapping[str, Any]]:
+    builder = QueryBuilder().register("data", DeltaTable(f"{store.path}/{table}"))
+    sql = f"SELECT *, {name} AS compared_name FROM data WHERE tick_ms = {tick_ms}"
+    return list(builder.execute(sql).read_all().to_struct_array().to_pylist())
+
+
+def _differing(shown: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> int:
+    """Return in how many columns any row differs; in all of them if a row is missing or too many."""
+    by_name = {row["compared_name"]: row for row in stored}
+    # A partition is named in one view, a broker and role in the other.
+    names = [row.get("name", row.get("subject")) for row in shown]
+    if sorted(names) != sorted(by_name):
+        return len(columns)
+    return sum(any(row[key] != by_name[name][key] for name, row in zip(names, shown, strict=True)) for key in columns)
+
+
+def _in_browser(
+    executable: str, store: DayStore, url: str, options: DashboardOptions, on_progress: OnProgress
+) -> list[Figure]:
+    # Only here: other groups need no browser.
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        page = browser.new_page()
+        views_s = []
+        for _ in range(_LOADS):
+            began_s = time.monotonic()
+            page.goto(f"{url}/moves", wait_until="commit")
+            page.wait_for_selector("#content tbody tr")
+            page.wait_for_selector("#headline .sentence")
+            views_s.append(time.monotonic() - began_s)
+        on_progress(f"first view: {percentile(views_s, 0.5):.2f} s")
+        updates_s = _updates(page, store, url, options.idle_clients, on_progress)
+        page.add_init_script(_OBSERVE)
+        page.goto(f"{url}/moves?rows={_LONG_ROWS}")
+        for _ in range(20):
+            page.mouse.wheel(0, 4000)
+            page.wait_for_timeout(50)
+        longest = [page.evaluate("window.longest")]
+        page.goto(f"{url}/moves?rows={_LONG_ROWS}&sort=-remaining_bytes")
+        page.wait_for_timeout(1000)
+        longest.append(page.evaluate("window.longest"))
+        violations = 0
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for view in View:
+                page.goto(f"{url}/{view.value}")
+                found = Axe().run(page).response["violations"]
+                grave = [one["id"] for one in found if one["impact"] in ("serious", "critical")]
+                violations += len(grave)
+                if grave:
+                    on_progress(f"axe, {view.value}, {scheme}: {', '.join(grave)}")
+        browser.close()
+    return [
+        Figure("dashboard_first_view_s", percentile(views_s, 0.5), "s", len(views_s)),
+        Figure("dashboard_update_s_p95", percentile(updates_s, 0.95), "s", len(updates_s)),
+        Figure("dashboard_long_task_ms_max", max(longest), "ms", len(longest)),
+        Figure("dashboard_axe_violations", violations, "findings", 2 * len(View)),
+    ]
+
+
+def _updates(page: Any, store: DayStore, url: str, idle_clients: int, on_progress: OnProgress) -> list[float]:
+    """Return the times from the commit of a tick to its time on the page, in seconds."""
+    with ExitStack() as stack:
+        for _ in range(idle_clients):
+            stack.enter_context(_not_reading(url))
+        page.goto(f"{url}/moves")
+        took_s = []
+        for number in range(1, _UPDATES + 1):
+            tick_ms = store.last_ms + number * TICK_MS
+            store.append_tick(tick_ms)
+            began_s = time.monotonic()
+            page.wait_for_selector(f'[data-age-of="{tick_ms}"]', state="attached")
+            took_s.append(time.monotonic() - began_s)
+    on_progress(f"updates: {percentile(took_s, 0.5):.2f} s in the median")
+    return took_s
+
+
+@contextmanager
+def _not_reading(url: str) -> Iterator[None]:
+    """Open a stream of changes, and read nothing of it."""
+    address = urlsplit(url)
+    with socket.create_connection((str(address.hostname), address.port or 80)) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(f"GET /events/moves?rows=5000 HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+        yield
+
+
+def _memory(
+    store: DayStore, url: str, process: subprocess.Popen[str], replay_s: float, on_progress: OnProgress
+) -> Figure:
+    """Return the memory of the server after clients have gone through the day."""
+    until_s = time.monotonic() + replay_s
+
+    def replay(client: int) -> None:
+        tick_ms = store.last_ms - _DAY_MS + client * 3_600_000
+        while time.monotonic() < until_s:
+            tick_ms += 60_000
+            _get(f"{url}/moves?at={tick_ms}")
+            time.sleep(_REPLAY_EVERY_S)
+
+    clients = [threading.Thread(target=replay, args=(number,)) for number in range(_REPLAYING)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    resident = psutil.Process(process.pid).memory_info().rss
+    on_progress(f"memory after the replay: {resident / 1e6:.0f} MB")
+    return Figure("dashboard_memory_bytes", resident, "bytes", 1)

@@ -1,0 +1,191 @@
+"""Timeline and report: what happened in a range of time, from the tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headroom.alerts.inputs.throttle_status import LeaderSwitch
+from headroom.cli.main import headroom
+from headroom.dashboard.data.timeline import MOST_POINTS, Range, leader_switches, progress_history
+from headroom.dashboard.report import report
+from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
+from headroom.dashboard.views.timeline import timeline
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
+from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, at, event, new_replica, values
+from tests.unit.builders.throttle_status import partition, status
+
+DAY = Range(CLUSTER, TICK_MS - 86_400_000, TICK_MS)
+SWITCH = LeaderSwitch(previous_leader=1, partitions=5, bytes_per_s=4e6, switch_tick_ms=TICK_MS - 3000, names=("t-0",))
+
+
+@pytest.fixture
+def moved(store: DashboardStore) -> DashboardStore:
+    """A throttle that becomes too low after a switch, and is raised."""
+    enough, low = (
+        status(2, Role.LEADER, 6, 4, partition()),
+        status(2, Role.LEADER, 6, 8, partition(), switches=(SWITCH,)),
+    )
+    other = status(3, Role.FOLLOWER, 6, 4, partition())
+    for before_ms, one, replica in (
+        (5000, enough, new_replica(remaining_bytes=30_000_000, eta_s=60.0)),
+        (3000, low, new_replica(state="never", remaining_bytes=31_000_000)),
+        (2000, low, new_replica(state="never", remaining_bytes=32_000_000)),
+        (
+            0,
+            status(2, Role.LEADER, 10, 8, partition(), switches=(SWITCH,)),
+            new_replica(remaining_bytes=20_000_000, eta_s=9),
+        ),
+    ):
+        store.throttles(one, other, tick_ms=TICK_MS - before_ms)
+        store.replicas(replica, tick_ms=TICK_MS - before_ms)
+    return store
+
+
+def events(store: DashboardStore) -> list[tuple[int, str, str, str]]:
+    (found,) = [t for t in tables_of(timeline(store.site(), at())) if t.name == "events"]
+    return [
+        (TICK_MS - at_ms, what, tone, text)
+        for at_ms, what, tone, text in values(found.rows, "at_ms", "what", "tone", "text")
+    ]
+
+
+def test_events_are_the_newest_first_with_all_brokers_of_a_change(moved: DashboardStore) -> None:
+    assert events(moved) == [
+        (0, "throttle", "quiet", "broker 2 as leader: throttle 6.00 MB/s to 10.00 MB/s"),
+        (0, "throttle", "good", "broker 2 as leader: losing to catching up"),
+        (3000, "leader", "quiet", "t-0 and 4 more: broker 1 to broker 2"),
+        (3000, "throttle", "critical", "broker 2 as leader: catching up to losing"),
+    ]
+
+
+def test_a_switch_is_one_event_although_each_tick_of_its_window_has_it(moved: DashboardStore) -> None:
+    (switch,) = leader_switches(moved.site().tables, DAY)
+    assert (switch.tick_ms, switch.broker, switch.previous_leader, switch.partitions) == (TICK_MS - 3000, 2, 1, 5)
+    assert leader_switches(moved.site().tables, Range(CLUSTER, DAY.first_ms, DAY.last_ms, "other")) == []
+
+
+def test_alerts_and_commands_are_events_of_their_cluster(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    store.alerts(event("a", "pending"), event("a", "firing"), event("b", "resolved"), event("c", cluster="other"))
+    store.journal(
+        {"before": "5600000", "after": "9600000"},
+        {"state": "done", "before": "5600000", "after": "9600000"},
+        {"step": "run", "state": "failed", "subject": "abc", "command": "reassign run"},
+        {"cluster": "other", "state": "done"},
+    )
+    found = sorted(events(store))
+    assert [(what, tone) for _, what, tone, _ in found] == [
+        ("alert", "critical"),
+        ("alert", "good"),
+        ("command", "quiet"),
+        ("command", "warning"),
+    ]
+    # Of a step only what became of it, with rates as people read them.
+    assert found[2][3] == "reassign run, rate done, broker 1 as leader: 5.60 MB/s to 9.60 MB/s (by ops@host)"
+    assert found[3][3] == "reassign run, run failed, abc (by ops@host)"
+
+
+def test_progress_has_what_is_left_and_when_the_end_was_expected(moved: DashboardStore) -> None:
+    points = progress_history(moved.site().tables, Range(CLUSTER, TICK_MS - 10_000, TICK_MS))
+    assert values([vars(p) for p in points], "tick_ms", "never", "remaining_bytes") == [
+        (TICK_MS - 5000, 0, 30_000_000),
+        (TICK_MS - 3000, 1, 31_000_000),
+        (TICK_MS - 2000, 1, 32_000_000),
+        (TICK_MS, 0, 20_000_000),
+    ]
+    assert [p.finish_ms for p in points] == [TICK_MS + 55_000, None, None, TICK_MS + 9000]
+
+
+def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> None:
+    for tick in range(50):
+        store.replicas(new_replica(), tick_ms=TICK_MS - tick * 100_000)
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    site = store.site()
+    assert len(progress_history(site.tables, Range(CLUSTER, TICK_MS - 86_400_000, TICK_MS))) <= MOST_POINTS + 1
+    # A point is the last tick of its time, and the newest one is always there.
+    points = progress_history(site.tables, Range(CLUSTER, TICK_MS - 86_400_000_0, TICK_MS))
+    assert len(points) < 50
+    assert points[-1].tick_ms == TICK_MS
+
+
+def test_nothing_moved_is_said(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    (only,) = [b for b in timeline(store.site(), at()) if isinstance(b, Paragraph)]
+    assert only.text == "No partition was in a reassignment in this time."
+
+
+def test_no_tick_is_unknown(store: DashboardStore) -> None:
+    (only,) = timeline(store.site(), at())
+    assert isinstance(only, Paragraph)
+    assert only.tone.value == "unknown"
+
+
+def test_a_chart_has_its_values_as_a_table(moved: DashboardStore) -> None:
+    left, finish = [b for b in timeline(moved.site(), at()) if isinstance(b, Chart)]
+    assert isinstance(left.table, DataTable)
+    assert values(left.table.rows, "remaining_bytes")[0] == (20_000_000,)
+    assert values(finish.table.rows, "finish_ms")[0] == (TICK_MS + 9000,)
+    for chart in (left, finish):
+        assert "<script" not in chart.svg
+        assert "style" not in chart.svg
+
+
+# The report
+
+
+def test_a_report_opens_without_script_and_without_a_network(moved: DashboardStore) -> None:
+    moved.alerts(event(subject="broker 2 as leader", summary="<script>alert(1)</script>"))
+    text = report(moved.site(), DAY)
+    assert text.lstrip().startswith("<!doctype html>\n<!-- A report of Headroom -->")
+    assert "default-src 'none'; style-src 'unsafe-inline'" in text
+    assert re.findall(r"<(?:script|link|img|a|button|form)\b", text) == []
+    assert re.findall(r"""\b(?:src|href|style|on\w+)\s*=""", text) == []
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    for words in ("At the end", "How it went", "Throttle of broker 2 as leader", "What commands changed"):
+        assert words in text
+
+
+def test_a_report_of_a_time_without_ticks_is_refused(moved: DashboardStore) -> None:
+    with pytest.raises(HeadroomError, match="has no tick from"):
+        report(moved.site(), Range(CLUSTER, TICK_MS - 86_400_000, TICK_MS - 43_200_000))
+    with pytest.raises(HeadroomError, match="cluster other"):
+        report(moved.site(), Range("other", DAY.first_ms, DAY.last_ms))
+
+
+def command(store: DashboardStore, *arguments: str) -> str:
+    config = store.path.parent / "headroom.toml"
+    config.write_text(
+        f'[cluster]\nname = "{CLUSTER}"\nbootstrap_servers = "a:1"\n[store]\npath = "{store.path}"\n', encoding="utf-8"
+    )
+    done = CliRunner().invoke(headroom, ["report", "--config", str(config), *arguments])
+    return done.output if done.exception is None else f"{done.output}{done.exception}"
+
+
+def test_the_command_writes_the_last_hour_and_replaces_only_reports(moved: DashboardStore, tmp_path: Path) -> None:
+    file = tmp_path / "move.html"
+    for _ in range(2):
+        text = command(moved, "--out", str(file))
+        assert text.startswith(f"Wrote {file}: cluster prod, 2027-01-15 07:00:00 UTC to 2027-01-15 08:00:00 UTC, ")
+    file.write_text("<!doctype html>\n<p>mine", encoding="utf-8")
+    assert "exists and is not a report" in command(moved, "--out", str(file))
+    assert file.read_text(encoding="utf-8").endswith("mine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--from", "2027-01-15T09:00Z", "--to", "2027-01-15T08:00Z"), "is no range"),
+        (("--from", "1999-01-15T09:00Z"), "is no range"),
+        (("--cluster", "gone"), "has no tick of cluster gone"),
+        (("--topic", "a b"), "is not the name of a topic"),
+    ],
+)
+def test_the_command_refuses_ranges_clusters_and_topics_that_are_none(
+    moved: DashboardStore, tmp_path: Path, arguments: tuple[str, ...], part: str
+) -> None:
+    assert part in command(moved, *arguments, "--out", str(tmp_path / "move.html"))
