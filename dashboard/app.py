@@ -32,7 +32,7 @@ from headroom.dashboard.rendering import (
     table_csv,
     view_json,
 )
-from headroom.dashboard.security import COOKIE, LOGIN, Guard, Sessions
+from headroom.dashboard.security import COOKIE, HEADERS, LOGIN, Guard, Sessions
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import tables_of
 from headroom.schemas.errors import HeadroomError
@@ -46,6 +46,7 @@ _SLOW_S = 15.0
 # Each open page has a stream.
 _MOST_STREAMS = 100
 _VALUE_CHARACTERS = 60
+_NO_PAGE = "There is no such page."
 
 _Address = Annotated[Address, Query()]
 
@@ -191,16 +192,26 @@ def _login(sessions: Sessions) -> APIRouter:
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
+        # A view that there is not.
+        if error.errors()[0]["loc"][0] == "path":
+            return _answer(request, 404, "Refused", _NO_PAGE)
         return _answer(request, 422, "Address", _invalid_text(error))
 
     @app.exception_handler(HTTPException)
     async def on_http(request: Request, error: HTTPException) -> Response:
-        text = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
+        text = _NO_PAGE if error.status_code == 404 and error.detail == "Not Found" else error.detail
         return _answer(request, error.status_code, "Refused", text)
 
     @app.exception_handler(HeadroomError)
     async def on_unreadable(request: Request, error: HeadroomError) -> Response:
         return _answer(request, 503, "Unreadable", str(error))
+
+    @app.exception_handler(Exception)
+    async def on_failure(request: Request, _: Exception) -> Response:
+        answer = _answer(request, 500, "Failed", "The page failed; the log of headroom dashboard has the reason.")
+        # This answer does not pass the guard.
+        answer.headers.update(HEADERS)
+        return answer
 
 
 def _invalid_text(error: RequestValidationError) -> str:
