@@ -31,7 +31,8 @@ def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool) -> No
     clusters = load_clusters(configs)
     settings = clusters.settings.dashboard
     host, port = parse_address(settings.listen if listen is None else listen, least_port=0)
-    token = secret(settings.token, settings.token_file, "dashboard.token_file")
+    # An empty variable of the environment is no token, which anybody would know.
+    token = secret(settings.token, settings.token_file, "dashboard.token_file") or None
     # Only here: FastAPI takes a second, which no other command waits for.
     from headroom.dashboard.app import create_app
     from headroom.dashboard.security import allowed_hosts, is_loopback

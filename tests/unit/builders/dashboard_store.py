@@ -143,9 +143,13 @@ class Client:
 
     Args:
         app: the application; an error of it is the answer that a browser gets.
+
+    Attributes:
+        app: the application.
     """
 
     def __init__(self, app: FastAPI) -> None:
+        self.app = app
         transport = ASGITransport(app, raise_app_exceptions=False)
         self._client = AsyncClient(transport=transport, base_url="http://127.0.0.1:8600")
 
