@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,6 +68,10 @@ class _Stream(StreamingResponse):
             await super().stream_response(send_in_time)
         except asyncio.TimeoutError:
             return
+        finally:
+            # Its place is free at once, and not when the garbage is collected.
+            if isinstance(self.body_iterator, AsyncGenerator):
+                await self.body_iterator.aclose()
 
 
 def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> FastAPI:
@@ -122,16 +126,20 @@ def _pages(site: Site, live: Live) -> APIRouter:
     return router
 
 
-async def _events(site: Site, live: Live, view: View, address: Address) -> AsyncIterator[str]:
+async def _events(site: Site, live: Live, view: View, address: Address) -> AsyncGenerator[str, None]:
     """Yield the regions of a page that have changed since they were sent."""
     sent: dict[str, str] = {}
     yield "retry: 2000\n\n"
-    async for _ in live.changes(_EVERY_S):
-        regions: Regions = await run_in_threadpool(render_regions, site, view, address)
-        changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
-        sent |= {name: _digest(html) for name, html in changed.items()}
-        # Also without a change: the page sees that its server is there.
-        yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': changed})}\n\n"
+    # Others may have begun since the request was accepted.
+    if live.streams >= _MOST_STREAMS:
+        return
+    async with aclosing(live.changes(_EVERY_S)) as changes:
+        async for _ in changes:
+            regions: Regions = await run_in_threadpool(render_regions, site, view, address)
+            changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
+            sent |= {name: _digest(html) for name, html in changed.items()}
+            # Also without a change: the page sees that its server is there.
+            yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': changed})}\n\n"
 
 
 def _digest(html: str) -> str:

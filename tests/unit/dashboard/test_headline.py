@@ -257,3 +257,32 @@ def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) 
     assert client.get("/moves").status_code == 200
     assert client.get("/throttles").status_code == 200
     assert client.get("/api/v1/moves").json()["replicas"]["rows"][0]["eta_s"] == 1e12
+
+
+def test_the_newest_tick_is_found_without_a_read_of_older_days(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.throttles(TOO_LOW, tick_ms=TICK_MS - 30 * 86_400_000)
+    store.throttles(ENOUGH)
+    site = store.site(NOW_MS)
+    asked: list[str] = []
+    rows = site.tables.rows
+
+    def recording(table: Table, sql: str) -> list[dict[str, object]] | None:
+        asked.append(sql)
+        return rows(table, sql)
+
+    monkeypatch.setattr(site.tables, "rows", recording)
+    moment = site.moment(at())
+    assert moment is not None
+    assert moment.tick_ms == TICK_MS
+    # A day before the clock, which is 5 s after the tick.
+    assert f"tick_ms BETWEEN {NOW_MS - 86_400_000}" in asked[0]
+    assert not [sql for sql in asked if "date BETWEEN DATE '1970-01-01'" in sql]
+
+
+@pytest.mark.parametrize("days", [-400, -2, 2, 400])
+def test_the_newest_tick_is_found_whatever_the_clock_says(store: DashboardStore, days: int) -> None:
+    store.throttles(ENOUGH)
+    store.throttles(IDLE, tick_ms=TICK_MS - 1000)
+    assert shown(store, TICK_MS + days * 86_400_000).tick_ms == TICK_MS
