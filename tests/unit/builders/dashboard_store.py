@@ -108,7 +108,7 @@ class DashboardStore:
         first = {"receiver": "slack", "state": "delivered", "attempt": 1, "answer": "ok", "delivery_ms": TICK_MS}
         self.rows(ALERT_DELIVERIES, *({**key, **first, **row} for row in rows))
 
-    def marks(self, *rows: Row) -> None:
+    def suppressions(self, *rows: Row) -> None:
         """Append acknowledgements and silences."""
         none = dict.fromkeys(ALERT_MARKS.names())
         given = {"mark_id": "m", "action": "silence", "cluster": CLUSTER, "by": "ops@host", "note": "", "mark_ms": 1}

@@ -67,7 +67,7 @@ async def following(store: DashboardStore) -> AsyncIterator[tuple[Live, CountedT
         live.stop()
 
 
-@pytest.mark.parametrize("what", ["tick", "alert", "mark", "delivery"])
+@pytest.mark.parametrize("what", ["tick", "alert", "suppression", "delivery"])
 def test_a_commit_wakes_a_stream(store: DashboardStore, what: str) -> None:
     store.throttles(LEADER)
 
@@ -82,7 +82,7 @@ def test_a_commit_wakes_a_stream(store: DashboardStore, what: str) -> None:
             commit = {
                 "tick": lambda: store.throttles(LEADER, tick_ms=TICK_MS + 1000),
                 "alert": lambda: store.alerts(event()),
-                "mark": lambda: store.marks({}),
+                "suppression": lambda: store.suppressions({}),
                 "delivery": lambda: store.deliveries({}),
             }[what]
             await asyncio.to_thread(commit)

@@ -298,7 +298,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> DashboardStore:
     found = [event(name, summary=name, subject=name, kind=name, recommendation=advice) for name in HOSTILE]
     store.alerts(*found, event("r", "resolved", summary=HOSTILE[0], subject=HOSTILE[1], kind=HOSTILE[2]))
     mark = {"action": "ack", "kind": HOSTILE[0], "subject": HOSTILE[0], "severity": "critical"}
-    store.marks({**mark, "alert_id": HOSTILE[0], "by": HOSTILE[1], "note": HOSTILE[0]})
+    store.suppressions({**mark, "alert_id": HOSTILE[0], "by": HOSTILE[1], "note": HOSTILE[0]})
     store.deliveries(*({"receiver": name, "alert_id": name, "answer": name} for name in HOSTILE))
     store.journal(*({"run_id": name, "command": name, "subject": name, "by": name, "after": name} for name in HOSTILE))
     for name in HOSTILE[:3]:
