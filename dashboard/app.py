@@ -7,8 +7,8 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ from headroom.dashboard.rendering import (
     table_csv,
     view_json,
 )
-from headroom.dashboard.security import COOKIE, LOGIN, Guard, Sessions
+from headroom.dashboard.security import COOKIE, HEADERS, LOGIN, Guard, Sessions
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import tables_of
 from headroom.schemas.errors import HeadroomError
@@ -50,6 +50,7 @@ _MOST_STREAMS = 100
 # A part with 5,000 rows takes a megabyte.
 _MOST_RENDERED = 32
 _VALUE_CHARACTERS = 60
+_NO_PAGE = "There is no such page."
 
 _Address = Annotated[Address, Query()]
 
@@ -71,6 +72,10 @@ class _Stream(StreamingResponse):
             await super().stream_response(send_in_time)
         except asyncio.TimeoutError:
             return
+        finally:
+            # Its place is free at once, and not when the garbage is collected.
+            if isinstance(self.body_iterator, AsyncGenerator):
+                await self.body_iterator.aclose()
 
 
 def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> FastAPI:
@@ -160,16 +165,20 @@ class _Rendered:
         return self._site.clock_ms()
 
 
-async def _events(live: Live, rendered: _Rendered, view: View, address: Address) -> AsyncIterator[str]:
+async def _events(live: Live, rendered: _Rendered, view: View, address: Address) -> AsyncGenerator[str, None]:
     """Yield the regions of a page that have changed since they were sent."""
     sent: dict[str, str] = {}
     yield "retry: 2000\n\n"
-    async for version in live.changes(_EVERY_S):
-        regions = await rendered.regions(view, address, version)
-        changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
-        sent |= {name: _digest(html) for name, html in changed.items()}
-        # Also without a change: the page sees that its server is there.
-        yield f"data: {json.dumps({'now_ms': rendered.now_ms(), 'regions': changed})}\n\n"
+    # Others may have begun since the request was accepted.
+    if live.streams >= _MOST_STREAMS:
+        return
+    async with aclosing(live.changes(_EVERY_S)) as changes:
+        async for version in changes:
+            regions = await rendered.regions(view, address, version)
+            changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
+            sent |= {name: _digest(html) for name, html in changed.items()}
+            # Also without a change: the page sees that its server is there.
+            yield f"data: {json.dumps({'now_ms': rendered.now_ms(), 'regions': changed})}\n\n"
 
 
 def _digest(html: str) -> str:
@@ -230,16 +239,26 @@ def _login(sessions: Sessions) -> APIRouter:
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
+        # A view that there is not.
+        if error.errors()[0]["loc"][0] == "path":
+            return _answer(request, 404, "Refused", _NO_PAGE)
         return _answer(request, 422, "Address", _invalid_text(error))
 
     @app.exception_handler(HTTPException)
     async def on_http(request: Request, error: HTTPException) -> Response:
-        text = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
+        text = _NO_PAGE if error.status_code == 404 and error.detail == "Not Found" else error.detail
         return _answer(request, error.status_code, "Refused", text)
 
     @app.exception_handler(HeadroomError)
     async def on_unreadable(request: Request, error: HeadroomError) -> Response:
         return _answer(request, 503, "Unreadable", str(error))
+
+    @app.exception_handler(Exception)
+    async def on_failure(request: Request, _: Exception) -> Response:
+        answer = _answer(request, 500, "Failed", "The page failed; the log of headroom dashboard has the reason.")
+        # This answer does not pass the guard.
+        answer.headers.update(HEADERS)
+        return answer
 
 
 def _invalid_text(error: RequestValidationError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
 
@@ -51,7 +51,7 @@ class Live:
         self._stopped.set()
         self._wanted.set()
 
-    async def changes(self, every_s: float) -> AsyncIterator[int]:
+    async def changes(self, every_s: float) -> AsyncGenerator[int, None]:
         """Yield the version after each change, and at least every so often: ages grow without one.
 
         Args:

@@ -175,7 +175,7 @@ def _plain(value: Any) -> Any:
 def _cell(value: Any) -> Any:
     """Return a value of CSV; a text that a spreadsheet would take for a formula is quoted as text."""
     value = _plain(value)
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r", "\n"):
         return f"'{value}"
     return value
 

@@ -6,9 +6,9 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Sequence
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,7 +18,7 @@ COOKIE = "headroom_session"
 LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -46,8 +46,8 @@ def allowed_hosts(listen_host: str, hosts: Sequence[str]) -> frozenset[str]:
         listen_host: address or name that is listened on.
         hosts: further names, of the settings.
     """
-    own = {"localhost", "127.0.0.1", "[::1]"} if is_loopback(listen_host) else {listen_host}
-    return frozenset(name.lower() for name in (*own, *hosts))
+    own = ("localhost", "127.0.0.1", "[::1]") if is_loopback(listen_host) else ()
+    return frozenset(name.lower() for name in (listen_host, *own, *hosts))
 
 
 class Sessions:
@@ -71,7 +71,7 @@ class Sessions:
 
     def begin(self, token: str) -> str | None:
         """Return a new session for the token; None if it is another one."""
-        if self._token is None or not hmac.compare_digest(token.encode(), self._token.encode()):
+        if not self._is_token(token):
             return None
         session = secrets.token_urlsafe(32)
         self._open[session] = None
@@ -84,13 +84,15 @@ class Sessions:
         if self._token is None:
             return True
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(token.encode(), self._token.encode()):
+        if scheme.lower() == "bearer" and self._is_token(token):
             return True
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and cookie.value in self._open
+        # The standard library's reader stops at the first cookie of others that does not keep to the standard.
+        return cookie_parser(headers.get("cookie", "")).get(COOKIE) in self._open
+
+    def _is_token(self, token: str) -> bool:
+        # JSON may have halves of surrogate pairs.
+        given = token.encode(errors="surrogatepass")
+        return self._token is not None and hmac.compare_digest(given, self._token.encode())
 
 
 class Guard:
@@ -142,7 +144,7 @@ def _with_headers(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
+            for name, value in HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 

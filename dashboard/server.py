@@ -28,9 +28,11 @@ def bind(host: str, port: int) -> socket.socket:
     Raises:
         HeadroomError: the address is not available.
     """
+    # Only text has an IPv6 address in brackets.
+    name = host.strip("[]")
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        bound = socket.create_server((host, port), family=family, backlog=128)
+        family = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)[0][0]
+        bound = socket.create_server((name, port), family=family, backlog=128)
     except OSError as error:
         raise HeadroomError(
             f"--listen {host}:{port}",

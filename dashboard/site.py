@@ -56,7 +56,7 @@ class Site:
         self.settings: Settings = configured[0].settings
         self.clock_ms = clock_ms
         self.tables = OpenTables(self.settings.store.path)
-        self.moments = MomentReader(self.tables)
+        self.moments = MomentReader(self.tables, clock_ms)
         self._lock = threading.Lock()
         self._alerts: tuple[object, list[CurrentAlert] | None] = (None, None)
 

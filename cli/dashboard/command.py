@@ -38,7 +38,8 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     clusters = load_clusters(configs)
     settings = clusters.settings.dashboard
     host, port = listen or parse_address(settings.listen, least_port=0)
-    token = secret(settings.token, settings.token_file, "dashboard.token_file")
+    # An empty variable of the environment is no token, which anybody would know.
+    token = secret(settings.token, settings.token_file, "dashboard.token_file") or None
     # Only here: FastAPI takes a second, which no other command waits for.
     from headroom.dashboard.app import create_app
     from headroom.dashboard.security import allowed_hosts, is_loopback

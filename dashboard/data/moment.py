@@ -161,10 +161,12 @@ class MomentReader:
 
     Args:
         tables: tables of the store.
+        clock_ms: returns the current time, epoch milliseconds.
     """
 
-    def __init__(self, tables: OpenTables) -> None:
+    def __init__(self, tables: OpenTables, clock_ms: Callable[[], int]) -> None:
         self._tables = tables
+        self._clock_ms = clock_ms
         self._whole = LastUsed[tuple[str, int], Moment](_KEPT)
 
     def clusters(self) -> list[str]:
@@ -182,8 +184,9 @@ class MomentReader:
         Raises:
             HeadroomError: the table cannot be read.
         """
-        # Nearly always one of the last two days has it, and the others need not be read.
-        for first_ms in (max(0, at_ms - DAY_MS), 0):
+        # Nearly always one of the last two days has it, and the others need not be read. Now is no end: a tick may be
+        # ahead of the clock.
+        for first_ms in (max(0, min(at_ms, self._clock_ms()) - DAY_MS), 0):
             sql = f"SELECT max(tick_ms) AS tick_ms FROM data WHERE {in_range(cluster, first_ms, at_ms)}"
             rows = self._tables.rows(table, sql)
             if rows is None:

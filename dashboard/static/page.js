@@ -50,6 +50,7 @@ function replace(part, html) {
   const again = focused && part.querySelector(focused);
   if (again) again.focus({ preventScroll: true });
   writeTimes(part);
+  writeAnswers(part);
   return true;
 }
 
@@ -91,19 +92,26 @@ function tick() {
   if (status && status.textContent !== text) status.textContent = text;
 }
 
-async function copy(button) {
-  const code = document.getElementById(button.dataset.copy);
+// What buttons answer, by their command: a part that is replaced meanwhile has new ones.
+const answers = new Map();
+
+function writeAnswers(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.textContent = answers.get(button.dataset.copy) || "Copy";
+}
+
+async function copy(id) {
+  const code = document.getElementById(id);
   if (!code) return;
   try {
     await navigator.clipboard.writeText(code.textContent);
+    answers.set(id, "Copied");
   } catch {
     // Without a secure origin there is no clipboard: select it, so that the keyboard copies it.
     getSelection().selectAllChildren(code);
-    button.textContent = "Selected";
-    return;
+    answers.set(id, "Selected");
   }
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  writeAnswers(document);
+  setTimeout(() => { answers.delete(id); writeAnswers(document); }, 2000);
 }
 
 // Addresses are the page's state, so that each can be sent to somebody else.
@@ -120,7 +128,7 @@ function go(form) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
-  if (button.dataset.copy) copy(button);
+  if (button.dataset.copy) copy(button.dataset.copy);
   if (button.hasAttribute("data-zone")) {
     try { localStorage.setItem("zone", isLocal() ? "utc" : "local"); } catch { return; }
     showZone();

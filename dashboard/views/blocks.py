@@ -190,7 +190,7 @@ class DataTable:
     def sorted_rows(self, sort: str | None) -> Sequence[Row]:
         """Return all rows, sorted by a column; unknown values last. A column that it does not have sorts nothing."""
         key = (sort or "").removeprefix("-")
-        if key not in {column.key for column in self.columns}:
+        if key not in {column.key for column in self.columns if column.is_value}:
             return self.rows
         known = [row for row in self.rows if row.get(key) is not None]
         known.sort(key=lambda row: row[key], reverse=sort != key)

@@ -108,7 +108,7 @@ class DashboardStore:
         first = {"receiver": "slack", "state": "delivered", "attempt": 1, "answer": "ok", "delivery_ms": TICK_MS}
         self.rows(ALERT_DELIVERIES, *({**key, **first, **row} for row in rows))
 
-    def marks(self, *rows: Row) -> None:
+    def suppressions(self, *rows: Row) -> None:
         """Append acknowledgements and silences."""
         none = dict.fromkeys(ALERT_MARKS.names())
         given = {"mark_id": "m", "action": "silence", "cluster": CLUSTER, "by": "ops@host", "note": "", "mark_ms": 1}
@@ -143,9 +143,13 @@ class Client:
 
     Args:
         app: the application; an error of it is the answer that a browser gets.
+
+    Attributes:
+        app: the application.
     """
 
     def __init__(self, app: FastAPI) -> None:
+        self.app = app
         transport = ASGITransport(app, raise_app_exceptions=False)
         self._client = AsyncClient(transport=transport, base_url="http://127.0.0.1:8600")
 

@@ -188,7 +188,7 @@ SILENCE = {"mark_id": "2", "action": "silence", "kind": "throttle_below_leader_w
 def test_acknowledgement_and_silence_are_on_the_card(store: DashboardStore) -> None:
     store.alerts(event(), event("b", kind="under_replicated"))
     # In the year 2200.
-    store.marks(ACK | {"mark_ms": TICK_MS}, SILENCE | {"ends_ms": 7_258_118_400_000})
+    store.suppressions(ACK | {"mark_ms": TICK_MS}, SILENCE | {"ends_ms": 7_258_118_400_000})
     notes = {card.alert_id: list(card.notes) for card in cards(store)}
     assert notes["a"][0] == "Acknowledged by ann@host at 2027-01-15 08:00:00 UTC: on it"
     assert notes["a"][1].startswith("Silenced until ")
@@ -197,14 +197,14 @@ def test_acknowledgement_and_silence_are_on_the_card(store: DashboardStore) -> N
 
 def test_an_acknowledgement_is_not_shown_at_a_moment_before_it(store: DashboardStore) -> None:
     store.alerts(event(tick_ms=TICK_MS - 60_000))
-    store.marks(ACK | {"mark_ms": TICK_MS})
+    store.suppressions(ACK | {"mark_ms": TICK_MS})
     assert [list(card.notes) for card in cards(store, TICK_MS - 1)] == [[]]
     assert [len(card.notes) for card in cards(store, TICK_MS)] == [1]
 
 
 def test_a_silence_is_shown_at_the_moments_that_it_covers(store: DashboardStore) -> None:
     store.alerts(event(tick_ms=TICK_MS - 600_000))
-    store.marks(SILENCE | {"mark_ms": TICK_MS - 60_000, "starts_ms": TICK_MS - 60_000, "ends_ms": TICK_MS})
+    store.suppressions(SILENCE | {"mark_ms": TICK_MS - 60_000, "starts_ms": TICK_MS - 60_000, "ends_ms": TICK_MS})
     (inside,) = cards(store, TICK_MS - 30_000)
     assert list(inside.notes) == ["Silenced until 2027-01-15 08:00:00 UTC"]
     assert [list(card.notes) for card in cards(store, TICK_MS - 61_000)] == [[]]
@@ -220,7 +220,7 @@ def test_alerts_of_a_moment_are_those_of_then(store: DashboardStore) -> None:
 @pytest.mark.parametrize("table_path", ["alerts/events", "alerts/marks", "alerts/deliveries"])
 def test_a_table_of_alerts_that_cannot_be_read_is_said(store: DashboardStore, table_path: str) -> None:
     store.alerts(event())
-    store.marks(ACK)
+    store.suppressions(ACK)
     store.deliveries({})
     for file in (store.path / table_path).glob("*.parquet"):
         file.write_bytes(b"PAR1")

@@ -1,0 +1,327 @@
+"""``headroom dashboard`` in a real browser: what only a browser does with the page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from headroom.dashboard.address import View
+from headroom.schemas.keys import Role
+from tests.integration.support import exit_code, wait_until
+from tests.unit.builders.dashboard_store import DashboardStore, event, leader_row, new_replica
+from tests.unit.builders.throttle_status import partition, status
+
+api = pytest.importorskip("playwright.sync_api", reason="the page is opened through playwright, which is not installed")
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in _NAMES if (path := shutil.which(name))), None)
+# The last test ends the server.
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason=f"the page is opened in a browser, and there is none of {_NAMES}"),
+    pytest.mark.random_order(disabled=True),
+]
+
+PAGES = [
+    *(f"/{view.value}" for view in View),
+    "/throttles?broker=1",
+    "/throttles?rate=11+MB",
+    "/runs?run=r1",
+    "/moves?page=0",
+    "/nosuch",
+]
+COMMANDS = ["headroom throttle apply --rate 9600000 --config 'a b.toml'", "kafka-configs.sh --alter"]
+ADVICE = json.dumps({"reason": "it is too low", "commands": COMMANDS, "throttle_bytes_per_s": 9_600_000})
+# What a violated policy says goes to the console too, as a reason of its own.
+WATCH_POLICY = """document.addEventListener("securitypolicyviolation",
+    (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));"""
+LEADER = status(1, Role.LEADER, 5.6, 8, partition(topic="a-topic-with-a-long-name-" * 4), in_sync_mb=6)
+FOLLOWER = status(3, Role.FOLLOWER, 12, 8, partition(), in_sync_mb=0)
+
+
+def now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def fill(store: DashboardStore) -> None:
+    """Write a tick of now, with a row for every view and a command to copy."""
+    tick_ms = now_ms()
+    for before_ms in (20_000, 10_000):
+        store.throttles(LEADER, FOLLOWER, tick_ms=tick_ms - before_ms)
+    long_name = "a-topic-with-a-long-name-" * 8
+    rows = [new_replica(n, topic="orders") for n in range(30)]
+    store.replicas(*rows, new_replica(0, "never", topic=long_name), tick_ms=tick_ms)
+    store.rates((long_name, 0, 1, 2e6, "log_size"), tick_ms=tick_ms)
+    store.leaders(leader_row(1), leader_row(2, electable=30), tick_ms=tick_ms)
+    store.elections(elections=30, tick_ms=tick_ms)
+    store.lags((3, 1, "t", 0, 5), tick_ms=tick_ms)
+    store.alerts(event("a", tick_ms=tick_ms, recommendation=ADVICE), event("b", "resolved", tick_ms))
+    store.deliveries({"delivery_ms": tick_ms})
+    store.journal({"at_ms": tick_ms, "after": "x" * 300}, {"state": "done", "at_ms": tick_ms})
+    # It is written last: the tick is complete.
+    store.throttles(LEADER, FOLLOWER, tick_ms=tick_ms)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> DashboardStore:
+    """Return a store with a tick of now."""
+    store = DashboardStore(tmp_path_factory.mktemp("dashboard") / "store")
+    fill(store)
+    return store
+
+
+@pytest.fixture(scope="module")
+def server(store: DashboardStore) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Return the address of the page, and its process."""
+    config = store.path.parent / "headroom.toml"
+    cluster = '[cluster]\nname = "prod"\nbootstrap_servers = "broker1:9092"'
+    config.write_text(f'{cluster}\n[store]\npath = "{store.path}"\n', encoding="utf-8")
+    command = [sys.executable, "-m", "headroom.cli.main", "dashboard", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first.startswith("Dashboard: http://127.0.0.1:"), first
+        yield first.split()[1].rstrip("/"), process
+        # The last test has killed it.
+        process.terminate()
+        exit_code(process, 20)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return the browser."""
+    with api.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """A page in a context of its own.
+
+    Args:
+        browser: the browser.
+        url: address of the server.
+        options: of the context.
+    """
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.context = browser.new_context(base_url=url, **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.problems: list[str] = []
+        self.page.add_init_script(WATCH_POLICY)
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"{self.page.url}: {error}"))
+
+    def _on_console(self, message: Any) -> None:
+        # The status of a page that is refused on purpose is one of the browser's own messages.
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.problems.append(f"{self.page.url}: {message.text}")
+
+    def open(self, path: str) -> Any:
+        """Open a page and return it, once its script has run."""
+        self.page.goto(path, wait_until="load")
+        return self.page
+
+
+@pytest.fixture
+def tab(browser: Any, server: tuple[str, subprocess.Popen[str]]) -> Iterator[Tab]:
+    """Return a new page in India, whose time is 5 h 30 min ahead."""
+    tab = Tab(browser, server[0], timezone_id="Asia/Kolkata", viewport={"width": 1280, "height": 900})
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield tab
+    tab.context.close()
+    assert tab.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_has_an_error_or_violates_its_policy(
+    browser: Any, server: tuple[str, subprocess.Popen[str]], scheme: str
+) -> None:
+    tab = Tab(browser, server[0], color_scheme=scheme)
+    colors = set()
+    for path in PAGES:
+        page = tab.open(path)
+        colors.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert page.locator(".headline").count() == 1
+    tab.context.close()
+    assert tab.problems == []
+    assert colors == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 26)"}
+
+
+# It has both parts.
+SHOW_A_FIRST_MESSAGE = """() => new Promise((resolve) => {
+    const source = new EventSource(document.body.dataset.events);
+    source.onmessage = (event) => {
+        source.close();
+        show(JSON.parse(event.data).regions);
+        resolve();
+    };
+})"""
+
+
+def test_what_a_stream_brings_has_no_error_either(tab: Tab) -> None:
+    page = tab.open("/throttles?broker=1")
+    page.evaluate("document.getElementById('content').textContent = ''")
+    page.evaluate(SHOW_A_FIRST_MESSAGE)
+    assert page.locator("#content figure svg").count() == 1
+    assert page.locator("#status").text_content() == ""
+
+
+def test_the_body_does_not_scroll_sideways_on_a_narrow_screen(
+    browser: Any, server: tuple[str, subprocess.Popen[str]]
+) -> None:
+    tab = Tab(browser, server[0], viewport={"width": 360, "height": 740})
+    widths = {path: tab.open(path).evaluate("document.documentElement.scrollWidth") for path in PAGES}
+    tab.context.close()
+    assert {path: width for path, width in widths.items() if width > 360} == {}
+
+
+REACHABLE = "a[href], button, input, select, summary, [tabindex='0']"
+
+
+@pytest.mark.parametrize("path", ["/moves", "/alerts", "/throttles?broker=1"])
+def test_the_keyboard_reaches_every_control(tab: Tab, path: str) -> None:
+    page = tab.open(path)
+    # What is inside closed details is reached once they are open.
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    count = page.evaluate(
+        f'[...document.querySelectorAll("{REACHABLE}")].filter((e) => !e.hidden)'
+        ".map((e, n) => e.setAttribute('data-n', n)).length"
+    )
+    reached = set()
+    # A date has a stop for each of its parts.
+    for _ in range(count + 20):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.getAttribute('data-n')"))
+    missing = set(map(str, range(count))) - reached
+    names = [page.evaluate(f"document.querySelector('[data-n=\"{n}\"]')?.outerHTML.slice(0, 120)") for n in missing]
+    # A part that was replaced meanwhile is a new element.
+    assert [name for name in names if name] == []
+    assert len(reached) > 10
+
+
+def test_the_first_stop_leads_to_the_content(tab: Tab) -> None:
+    page = tab.open("/moves")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    wait_until(lambda: page.evaluate("document.activeElement.id") == "content", 10, "the focus on the content")
+
+
+def test_a_new_tick_is_shown_without_a_reload(tab: Tab, store: DashboardStore) -> None:
+    page = tab.open("/moves")
+    page.evaluate("window.isSamePage = true")
+    tick_ms = now_ms()
+    store.replicas(*(new_replica(n, topic="came") for n in range(7)), tick_ms=tick_ms)
+    store.throttles(LEADER, FOLLOWER, tick_ms=tick_ms)
+    page.wait_for_selector("text=7 with 7 new replicas")
+    assert page.locator("td", has_text="came-6").count() == 1
+    assert page.evaluate("window.isSamePage")
+    # An age that grows by itself.
+    assert "s ago" in page.locator("[data-age-of]").first.text_content()
+
+
+def test_what_is_open_or_has_the_focus_stays_so_when_a_tick_comes(tab: Tab, store: DashboardStore) -> None:
+    page = tab.open("/alerts")
+    summary = page.locator("#headline details > summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    text = f"summary {now_ms()}"
+    store.alerts(event("new", tick_ms=now_ms(), severity="warning", summary=text))
+    page.wait_for_selector(f"#headline >> text={text}.")
+    assert page.locator("#headline details").first.get_attribute("open") is not None
+    assert page.evaluate("document.activeElement.localName") == "summary"
+
+
+def test_times_are_shown_in_utc_or_in_those_of_the_browser(tab: Tab) -> None:
+    page = tab.open("/health")
+    first = page.locator("td time").first
+    shown_ms = int(first.get_attribute("data-ms"))
+    utc = datetime.fromtimestamp(shown_ms // 1000, timezone.utc)
+    assert first.text_content() == f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    page.get_by_role("button", name="Times: UTC").click()
+    local = f"{utc + timedelta(hours=5, minutes=30):%Y-%m-%d %H:%M:%S}"
+    assert first.text_content() == local
+    # The choice is kept.
+    page = tab.open("/health")
+    assert page.locator(f"td time[data-ms='{shown_ms}']").first.text_content() == local
+    page.get_by_role("button", name="Times: local").click()
+    assert "UTC" in page.locator("td time").first.text_content()
+
+
+REPLACED_AFTER_ANSWER = """() => new Promise((resolve) => {
+    const content = document.getElementById("content");
+    const look = () => {
+        if (!content.innerHTML.includes("Copied")) return requestAnimationFrame(look);
+        show({ content: content.innerHTML.replace("Copied", "Copy") });
+        resolve(content.innerHTML.includes("Copied"));
+    };
+    look();
+})"""
+
+
+def test_a_command_is_copied_as_it_is(tab: Tab) -> None:
+    page = tab.open("/alerts")
+    button = page.locator("#content .command button").first
+    button.click()
+    # A tick replaces the part with the button, which the browser does here as soon as it has answered.
+    assert page.evaluate(REPLACED_AFTER_ANSWER)
+    assert page.evaluate("navigator.clipboard.readText()") == COMMANDS[0]
+    wait_until(lambda: button.text_content() == "Copy", 20, "the button's own text", button.text_content)
+
+
+def query_of(page: Any) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def test_a_form_leads_to_the_address_of_what_was_chosen(tab: Tab) -> None:
+    page = tab.open("/moves?sort=name")
+    page.get_by_label("Topic").fill("orders & more")
+    page.get_by_label("State").select_option("never")
+    page.get_by_label("Moment").fill("2027-01-15T08:00:01")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Show").click()
+    # 1,800,000,000 s after the epoch, and one more.
+    expected = {"sort": ["name"], "topic": ["orders & more"], "state": ["never"], "at": ["1800000001000"]}
+    assert query_of(page) == expected
+    assert page.get_by_label("Topic").input_value() == "orders & more"
+    assert page.get_by_label("Moment").input_value() == "2027-01-15T08:00:01"
+    page.get_by_label("Topic").fill("")
+    with page.expect_navigation():
+        page.get_by_label("Topic").press("Enter")
+    assert "topic" not in query_of(page)
+    with page.expect_navigation():
+        page.get_by_role("link", name="Back to now").click()
+    assert "at" not in query_of(page)
+
+
+def test_a_rate_is_tried_from_the_form(tab: Tab) -> None:
+    page = tab.open("/throttles")
+    page.get_by_label("What if the throttle were").fill("9 MB")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Show").click()
+    assert query_of(page) == {"rate": ["9 MB"]}
+    assert "A throttle of 9.00 MB/s on every broker" in page.locator("#content").text_content()
+
+
+def test_a_page_whose_server_has_ended_says_so(browser: Any, server: tuple[str, subprocess.Popen[str]]) -> None:
+    url, process = server
+    tab = Tab(browser, url)
+    page = tab.open("/moves")
+    assert page.locator("#status").text_content() == ""
+    process.kill()
+    exit_code(process, 10)
+    began_s = time.monotonic()
+    page.wait_for_selector("#status >> text=This page has not reached its server for", timeout=20_000)
+    assert time.monotonic() - began_s <= 20
+    assert page.evaluate("document.body.classList.contains('lost')")
+    tab.context.close()
