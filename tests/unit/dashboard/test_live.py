@@ -278,7 +278,7 @@ def test_a_table_that_becomes_unreadable_and_readable_again_is_said_on_the_page(
         await until(lambda: "cannot be read" in headlines(reader, 0))
         file.write_bytes(kept)
         seen = len(reader.messages)
-        await until(lambda: "No partition is in a reassignment." in headlines(reader, seen))
+        await until(lambda: "no new replica is behind" in headlines(reader, seen))
         await reader.close()
 
     in_app(store, monkeypatch, test, every_s=0.05)
