@@ -14,7 +14,7 @@ from headroom.schemas.quantities import parse_bytes_per_s
 
 # Ticks before 2001 or after 2200 are none.
 FIRST_MS, LAST_MS = 10**12, 7_258_118_400_000
-MOST_ROWS = 5000
+MOST_ROWS, MOST_TIMES = 5000, 600
 _NAME = Field(min_length=1, max_length=300)
 
 
@@ -50,6 +50,7 @@ class Address(BaseModel):
         topic: text that names of topics contain.
         state: state of the rows that are shown.
         sort: as in ``Paging``.
+        play: how many times faster than it went the time from the moment on is shown; None: the moment stands still.
         page: as in ``Paging``.
         rows: most rows of a page.
     """
@@ -66,6 +67,7 @@ class Address(BaseModel):
     topic: Annotated[str, _NAME] | None = None
     state: Annotated[str, _NAME] | None = None
     sort: Annotated[str, _NAME] | None = None
+    play: Annotated[int, Field(ge=1, le=MOST_TIMES)] | None = None
     page: Annotated[int, Field(ge=1, le=100_000)] = 1
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 200
 

@@ -43,6 +43,8 @@ from headroom.schemas.text import one_line
 _STATIC = Path(__file__).parent / "static"
 # Ages are written anew this often, also without a tick.
 _EVERY_S = 5.0
+# A time that is played is shown this often.
+_STEP_S = 1.0
 # A page that does not read for so long is dropped; it connects again, and gets everything anew.
 _SLOW_S = 15.0
 # Each open page has a stream.
@@ -172,13 +174,31 @@ async def _events(live: Live, rendered: _Rendered, view: View, address: Address)
     # Others may have begun since the request was accepted.
     if live.streams >= _MOST_STREAMS:
         return
-    async with aclosing(live.changes(_EVERY_S)) as changes:
+    async with aclosing(live.changes(_STEP_S if address.play else _EVERY_S)) as changes:
+        began_s = time.monotonic()
         async for version in changes:
-            regions = await rendered.regions(view, address, version)
+            at = played(address, time.monotonic() - began_s, rendered.now_ms())
+            regions = await rendered.regions(view, at, version)
             changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
             sent |= {name: _digest(html) for name, html in changed.items()}
             # Also without a change: the page sees that its server is there.
-            yield f"data: {json.dumps({'now_ms': rendered.now_ms(), 'regions': changed})}\n\n"
+            message = {"now_ms": rendered.now_ms(), "at": at.at, "is_playing": at.play is not None, "regions": changed}
+            yield f"data: {json.dumps(message)}\n\n"
+
+
+def played(address: Address, passed_s: float, now_ms: int) -> Address:
+    """Return the address at the moment to which its time has gone on.
+
+    Args:
+        address: of the page that is open.
+        passed_s: time since it was opened, seconds.
+        now_ms: current time, epoch milliseconds, where the past ends.
+    """
+    if address.play is None or address.at is None:
+        return address
+    at_ms = address.at + round(passed_s * 1000 * address.play)
+    # What has come to now goes on as it comes.
+    return address.model_copy(update={"at": at_ms} if at_ms < now_ms else {"at": None, "play": None})
 
 
 def _digest(html: str) -> str:

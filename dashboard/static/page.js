@@ -79,7 +79,29 @@ function follow() {
     lastAnswerMs = Date.now();
     aheadMs = lastAnswerMs - message.now_ms;
     show(message.regions);
+    played(message);
   };
+}
+
+// A time that is played goes on in the address too, so that stopping, reloading or sending it keeps the moment.
+let playing = false;
+
+function played(message) {
+  const stop = document.querySelector("[data-stop]");
+  if (!stop) return;
+  if (!message.is_playing) {
+    if (playing) location.assign(new URL(stop.href).pathname);
+    return;
+  }
+  playing = true;
+  for (const [link, keep] of [[stop, false], [location, true]]) {
+    const url = new URL(link.href);
+    url.searchParams.set("at", message.at);
+    if (keep) history.replaceState(null, "", url);
+    else link.href = url;
+  }
+  const input = document.querySelector('#controls [name="at"]');
+  if (input && input !== document.activeElement) input.value = new Date(message.at).toISOString().slice(0, 19);
 }
 
 function tick() {

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.cli.main import headroom
+from headroom.dashboard.app import played
 from headroom.dashboard.data.timeline import MOST_POINTS, Range, leader_switches, progress_history
 from headroom.dashboard.report import report
 from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
@@ -133,6 +134,28 @@ def test_a_chart_has_its_values_as_a_table(moved: DashboardStore) -> None:
     for chart in (left, finish):
         assert "<script" not in chart.svg
         assert "style" not in chart.svg
+
+
+# A time that is played
+
+
+def test_a_time_that_is_played_goes_on_until_now_and_then_as_it_comes() -> None:
+    begun = at(at=TICK_MS, play=60)
+    assert played(begun, 2.5, TICK_MS + 200_000) == at(at=TICK_MS + 150_000, play=60)
+    assert played(begun, 3.5, TICK_MS + 200_000) == at()
+    # A moment that stands still, and now.
+    for still in (at(at=TICK_MS), at(), at(play=60)):
+        assert played(still, 2.5, TICK_MS + 200_000) == still
+
+
+def test_a_page_that_plays_has_a_stream_of_moments(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    page = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}&play=10").text
+    assert f'data-events="/events/moves?at={TICK_MS}&amp;play=10"' in page
+    assert "data-stop" in page
+    standing = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}").text
+    assert "Play ×600" in standing
+    assert f"at={TICK_MS + 60_000}" in standing
 
 
 # The report
