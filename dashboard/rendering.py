@@ -146,7 +146,7 @@ def headline_json(site: Site, address: Address) -> dict[str, Any]:
         "tone": one.tone.value,
         "text": one.text,
         "tick_ms": one.tick_ms,
-        "is_current": one.standing.is_current,
+        "is_current": one.freshness.is_current,
         "terms": {term.name: term.text for term in one.terms},
         "alerts": [{"kind": term.name, "summary": term.text, "tone": term.tone.value} for term in one.alerts],
         "commands": [] if one.commands is None else list(one.commands.commands),

@@ -22,7 +22,7 @@ _ALERTS_MS = 5_000
 
 
 @dataclass(frozen=True)
-class Standing:
+class Freshness:
     """Whether what is shown is the state of now.
 
     Attributes:
@@ -76,7 +76,7 @@ class Site:
         """Return a cluster with its settings; without settings, with placeholders in recommended commands."""
         return self._configured.get(name) or WatchedCluster.without_settings(self.settings, name)
 
-    def standing(self, address: Address) -> Standing:
+    def freshness(self, address: Address) -> Freshness:
         """Return whether what an address shows is the state of now.
 
         Raises:
@@ -86,7 +86,7 @@ class Site:
         (evaluation,) = read_evaluations(self.settings, [self.cluster(address)], at_ms)
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
-        return Standing(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
+        return Freshness(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
 
     def at_ms(self, address: Address) -> int:
         """Return the last time that an address shows, epoch milliseconds.

@@ -11,7 +11,7 @@ from headroom.alerts.text.finish import finish_text
 from headroom.alerts.text.terminal import event_commands
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.moment import Moment
-from headroom.dashboard.site import Site, Standing
+from headroom.dashboard.site import Freshness, Site
 from headroom.dashboard.views.blocks import Commands, Term, Tone
 from headroom.schemas.alerts import AlertState, Severity
 from headroom.schemas.tables import REASSIGNMENT_PROGRESS
@@ -33,13 +33,13 @@ class Headline:
         terms: finish by the clock, what is left, and where it is tight.
         alerts: summaries of the most severe alerts.
         commands: what puts it right; None if nothing is to be done, or known.
-        standing: whether it is the state of now.
+        freshness: whether it is the state of now.
         tick_ms: tick that it is of, epoch milliseconds; None if there is none.
     """
 
     tone: Tone
     text: str
-    standing: Standing
+    freshness: Freshness
     terms: Sequence[Term] = ()
     alerts: Sequence[Term] = ()
     commands: Commands | None = None
@@ -52,31 +52,31 @@ def headline(site: Site, address: Address) -> Headline:
     Raises:
         HeadroomError: a table cannot be read.
     """
-    standing, moment = site.standing(address), site.moment(address)
+    freshness, moment = site.freshness(address), site.moment(address)
     if moment is None:
-        text = standing.text
-        if standing.is_past:
+        text = freshness.text
+        if freshness.is_past:
             name = site.cluster(address)
-            text = f"There is no verdict on cluster {name} up to {moment_text(standing.at_ms)}."
-        return Headline(Tone.UNKNOWN, text, standing)
+            text = f"There is no verdict on cluster {name} up to {moment_text(freshness.at_ms)}."
+        return Headline(Tone.UNKNOWN, text, freshness)
     firing = [a for a in site.alerts(address) or () if a.event.state == AlertState.FIRING.value]
     firing.sort(key=lambda a: (Severity.of(a.event.severity).rank, -a.event.tick_ms))
-    found = _of_moment(moment, standing, firing)
+    found = _of_moment(moment, freshness, firing)
     commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
     if commands is None:
         commands = _commands_of_recommendation(site, address, moment)
-    terms = (*_terms(moment, standing), *found.terms)
+    terms = (*_terms(moment, freshness), *found.terms)
     named = [Term(a.event.kind, f"{a.event.summary}.", _tone(a)) for a in firing[:_NAMED]]
     if len(firing) > _NAMED:
         named.append(Term("", f"{len(firing) - _NAMED} more alerts are firing.", Tone.WARNING))
     whole = replace(found, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
-    if standing.is_past or standing.is_current:
+    if freshness.is_past or freshness.is_current:
         return whole
     # What was good then says nothing of now.
-    return replace(whole, tone=Tone.UNKNOWN, text=standing.text, terms=(Term("Then", found.text), *terms))
+    return replace(whole, tone=Tone.UNKNOWN, text=freshness.text, terms=(Term("Then", found.text), *terms))
 
 
-def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert]) -> Headline:
+def _of_moment(moment: Moment, freshness: Freshness, firing: Sequence[CurrentAlert]) -> Headline:
     """Return tone and sentence of a tick; the worst of the move and of the alerts decides on the tone."""
     worst = _tone(firing[0]) if firing else Tone.GOOD
     # An info says nothing of what is not known.
@@ -86,35 +86,35 @@ def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert
     if too_low is not None and too_low.too_low and not moment.is_whole:
         # The rows of replicas are older than this verdict.
         text = f"At the throttles in force the replicas behind {too_low.subject} never get in sync."
-        return Headline(Tone.CRITICAL, text, standing)
+        return Headline(Tone.CRITICAL, text, freshness)
     if finish is None and moment.moving_partitions:
         count = moment.moving_partitions
         moving = "One partition is in a reassignment" if count == 1 else f"{count} partitions are in a reassignment"
         if moment.behind:
             text = f"{moving}; when they are done is unknown: {REASSIGNMENT_PROGRESS.path} has no row of this time."
-            return Headline(unknown, text, standing)
+            return Headline(unknown, text, freshness)
         text = f"{moving}, and no new replica is behind."
-        return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, standing)
+        return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, freshness)
     if finish is None:
         if unread:
             names = ", ".join(s.subject for s in unread[:_NAMED])
-            return Headline(unknown, f"Nothing is known to move; there is no verdict on {names}.", standing)
+            return Headline(unknown, f"Nothing is known to move; there is no verdict on {names}.", freshness)
         text = "No partition is in a reassignment."
-        return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, standing)
+        return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, freshness)
     # What was expected then is not moved on to now.
-    text = finish.text(standing.at_ms if standing.is_current else None)
+    text = finish.text(freshness.at_ms if freshness.is_current else None)
     if finish.never:
-        return Headline(Tone.CRITICAL, text, standing)
+        return Headline(Tone.CRITICAL, text, freshness)
     if finish.unknown:
-        return Headline(unknown, text, standing)
-    return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, standing)
+        return Headline(unknown, text, freshness)
+    return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, freshness)
 
 
 def _tone(alert: CurrentAlert) -> Tone:
     return SEVERITY_TONES[Severity.of(alert.event.severity)]
 
 
-def _terms(moment: Moment, standing: Standing) -> list[Term]:
+def _terms(moment: Moment, freshness: Freshness) -> list[Term]:
     if not moment.replicas or moment.finish is None:
         return []
     remaining = [r.remaining_bytes for r in moment.replicas if not r.in_sync]

@@ -53,11 +53,11 @@ def health(site: Site, address: Address) -> Sequence[Block]:
 
 def _evaluation(site: Site, address: Address) -> list[Term]:
     try:
-        standing = site.standing(address)
+        freshness = site.freshness(address)
     except HeadroomError as error:
         return [Term("Evaluation", str(error), Tone.UNKNOWN)]
-    evaluation = standing.evaluation
-    terms = [Term("Evaluation", standing.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
+    evaluation = freshness.evaluation
+    terms = [Term("Evaluation", freshness.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
     if evaluation.ended is not None:
         terms.append(Term("Ended", str(evaluation.ended), Tone.WARNING))
     return terms

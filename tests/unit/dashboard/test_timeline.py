@@ -153,9 +153,9 @@ def test_a_page_that_plays_has_a_stream_of_moments(store: DashboardStore) -> Non
     page = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}&play=10").text
     assert f'data-events="/events/moves?at={TICK_MS}&amp;play=10"' in page
     assert "data-stop" in page
-    standing = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}").text
-    assert "Play ×600" in standing
-    assert f"at={TICK_MS + 60_000}" in standing
+    stopped = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}").text
+    assert "Play ×600" in stopped
+    assert f"at={TICK_MS + 60_000}" in stopped
 
 
 # The report

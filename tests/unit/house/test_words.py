@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.paths import REPOSITORY
 
-FOLDERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli", "tests")
+FOLDERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli", "tests")
 # What each was said for, and the field's word: docs/glossary.md.
 BANNED = {
     "told": "reported, notified, printed",
