@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -27,6 +27,9 @@ from headroom.streaming.delta.tick_table import day_of
 
 T = TypeVar("T")
 DAY_MS = 86_400_000
+# New replicas are written after the verdicts of their tick, by a busy watch up to half a minute later, and then by the
+# gold job. Those of an earlier tick are shown until then.
+_LATE_MS = 60_000
 # Moments that are kept: those that clients look at, a replay among them.
 _KEPT = 48
 
@@ -99,8 +102,8 @@ class Moment:
         cluster: name of the cluster.
         tick_ms: time of the tick, epoch milliseconds.
         statuses: throttle of every broker and role.
-        replicas: new replicas of running reassignments.
-        finish: when these are expected to be in sync; None if nothing moves.
+        replicas: new replicas of running reassignments, of the newest tick up to this one that has them.
+        finish: when these are expected to be in sync; None if there are none, or not yet.
     """
 
     cluster: str
@@ -108,6 +111,16 @@ class Moment:
     statuses: tuple[ThrottleStatus, ...]
     replicas: tuple[NewReplica, ...]
     finish: ExpectedFinish | None
+
+    @property
+    def is_moving(self) -> bool:
+        """Return whether a reassignment is running, with new replicas or without."""
+        return bool(self.replicas) or any(status.moving_partitions for status in self.statuses)
+
+    @property
+    def replicas_ms(self) -> int:
+        """Return the tick of the new replicas, epoch milliseconds."""
+        return self.tick_ms if self.finish is None else self.finish.tick_ms
 
 
 @dataclass(frozen=True)
@@ -181,7 +194,7 @@ class MomentReader:
         Raises:
             HeadroomError: a table cannot be read, or a row of it cannot be used.
         """
-        return self._moment(cluster, tick_ms)
+        return self._moment(cluster, tick_ms, self._tables.version(REASSIGNMENT_PROGRESS))
 
     def leaders(self, cluster: str, at_ms: int) -> LeaderMoment | None:
         """Return the newest count of leaders up to a time, epoch milliseconds; None if there is none.
@@ -207,17 +220,17 @@ class MomentReader:
             ORDER BY write_bytes_per_s DESC NULLS FIRST, topic, partition"""
         return self._tables.records(PARTITION_WRITE_RATE, sql, partial(record, PartitionRate))
 
-    def _read_moment(self, cluster: str, tick_ms: int) -> Moment:
-        condition = in_range(cluster, tick_ms, tick_ms)
-        finish = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(condition))
+    def _read_moment(self, cluster: str, tick_ms: int, _: int | None) -> Moment:
+        statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of)
+        moment = Moment(cluster, tick_ms, statuses, (), None)
+        first_ms = tick_ms - _LATE_MS if moment.is_moving else tick_ms
+        rows = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
+        if not rows:
+            return moment
+        finish = ExpectedFinish(**rows[0])
         order = "topic, partition, adding_replica"
-        return Moment(
-            cluster,
-            tick_ms,
-            self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of),
-            self._tick(REASSIGNMENT_PROGRESS, cluster, tick_ms, order, partial(record, NewReplica)),
-            ExpectedFinish(**finish[0]) if finish else None,
-        )
+        replicas = self._tick(REASSIGNMENT_PROGRESS, cluster, finish.tick_ms, order, partial(record, NewReplica))
+        return replace(moment, replicas=replicas, finish=finish)
 
     def _tick(
         self, table: Table, cluster: str, tick_ms: int, order: str, of: Callable[[Mapping[str, Any]], T]

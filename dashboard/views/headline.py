@@ -81,19 +81,31 @@ def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert
     # An info says nothing of what is not known.
     unknown = Tone.UNKNOWN if worst in (Tone.GOOD, Tone.QUIET) else worst
     finish, unread = moment.finish, [s for s in moment.statuses if s.reason is not None]
+    too_low = [s for s in moment.statuses if s.too_low]
+    is_late = moment.finish is None or moment.replicas_ms < moment.tick_ms
+    if too_low and is_late:
+        text = f"The throttle of {_subjects(too_low)} is too low: replicas behind it never get in sync."
+        return Headline(Tone.CRITICAL, text, standing)
     if finish is None:
+        if moment.is_moving:
+            text = "Partitions are in a reassignment; when they are done is not in the tables yet."
+            return Headline(unknown, text, standing)
         if unread:
-            names = ", ".join(s.subject for s in unread[:_NAMED])
-            return Headline(unknown, f"Nothing is known to move; there is no verdict on {names}.", standing)
+            text = f"Nothing is known to move; there is no verdict on {_subjects(unread)}."
+            return Headline(unknown, text, standing)
         text = "No partition is in a reassignment."
         return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, standing)
     # What was expected then is not moved on to now.
-    text = finish.text(standing.at_ms if standing.is_current else None)
+    text = finish.text(standing.at_ms if standing.is_current else moment.tick_ms if is_late else None)
     if finish.never:
         return Headline(Tone.CRITICAL, text, standing)
     if finish.unknown:
         return Headline(unknown, text, standing)
     return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, standing)
+
+
+def _subjects(statuses: Sequence[ThrottleStatus]) -> str:
+    return ", ".join(status.subject for status in statuses[:_NAMED])
 
 
 def _tone(alert: CurrentAlert) -> Tone:
@@ -113,8 +125,10 @@ def _terms(moment: Moment, standing: Standing) -> list[Term]:
         Term("Left to copy", left),
     ]
     eta_s = moment.finish.eta_s
-    if eta_s is not None and not moment.finish.never and not moment.finish.unknown:
-        terms.insert(0, Term("Finish", clock_text(moment.tick_ms + round(eta_s * 1000))))
+    # A throttle may have become too low since the tick of the new replicas.
+    is_outdated = moment.replicas_ms < moment.tick_ms and any(status.too_low for status in moment.statuses)
+    if eta_s is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
+        terms.insert(0, Term("Finish", clock_text(moment.replicas_ms + round(eta_s * 1000))))
     tight = tightest(moment.statuses)
     if tight is not None:
         terms.append(Term("Bottleneck", bottleneck_text(tight)))

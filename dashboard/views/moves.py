@@ -12,6 +12,7 @@ from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Paragraph, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
+from headroom.schemas.text.amounts import clock_text
 
 STATE_TONES = {
     "in_sync": Tone.GOOD,
@@ -48,9 +49,13 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
         return [Paragraph("There is no tick to show.", Tone.UNKNOWN)]
     rows = [row for row in _rows(moment) if _is_shown(row, address)]
     filtered = len(rows) < len(moment.replicas)
-    note = f"{len(rows)} of {len(moment.replicas)} new replicas match." if filtered else ""
+    notes = [f"{len(rows)} of {len(moment.replicas)} new replicas match."] if filtered else []
+    if moment.replicas_ms < moment.tick_ms:
+        notes.append(f"Of the tick of {clock_text(moment.replicas_ms)}: those of the newest one are not written yet.")
     empty = "No new replica matches." if filtered else "No partition is in a reassignment."
-    return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, note)]
+    if moment.is_moving and not moment.replicas:
+        empty = "No new replica of the running reassignment is in the tables yet."
+    return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
 
 
 def _is_shown(row: Row, address: Address) -> bool:
@@ -62,7 +67,7 @@ def _rows(moment: Moment) -> list[Row]:
     adding: dict[TopicPartition, set[int]] = defaultdict(set)
     for replica in moment.replicas:
         adding[replica.name].add(replica.adding_replica)
-    rows = [_row(replica, adding[replica.name], moment.tick_ms, statuses) for replica in moment.replicas]
+    rows = [_row(replica, adding[replica.name], moment.replicas_ms, statuses) for replica in moment.replicas]
     order = {"never": 0, "no_data": 1, "catching_up": 2, "in_sync": 3}
     return sorted(rows, key=lambda row: (order.get(row["state"], 1), -(row["eta_s"] or 0.0)))
 

@@ -40,8 +40,19 @@ def test_without_a_tick_there_is_nothing_to_show(store: DashboardStore) -> None:
 
 
 def test_a_tick_without_new_replicas_says_so(store: DashboardStore) -> None:
-    store.throttles(ENOUGH)
+    store.throttles(status(1, Role.LEADER, 12, 10, limited=0))
     assert (replicas(store).rows, replicas(store).empty) == ([], "No partition is in a reassignment.")
+
+
+def test_new_replicas_that_are_written_later_are_those_of_the_tick_before(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    assert replicas(store).empty == "No new replica of the running reassignment is in the tables yet."
+    store.replicas(new_replica())
+    store.throttles(ENOUGH, tick_ms=TICK_MS + 1000)
+    found = replicas(store)
+    assert found.note == "Of the tick of 08:00:00 UTC: those of the newest one are not written yet."
+    # 60 s from their own tick on.
+    assert values(found.rows, "name", "finish_ms") == [("t-0", TICK_MS + 60_000)]
 
 
 def test_a_row_has_the_values_of_its_table(store: DashboardStore) -> None:
