@@ -86,7 +86,8 @@ def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert
     if too_low and is_late:
         text = f"The throttle of {_subjects(too_low)} is too low: replicas behind it never get in sync."
         return Headline(Tone.CRITICAL, text, standing)
-    if finish is None:
+    # A throttle that was too low for the new replicas of an earlier tick, and is not any more, has been raised.
+    if finish is None or (is_late and finish.never):
         if moment.is_moving:
             text = "Partitions are in a reassignment; when they are done is not in the tables yet."
             return Headline(unknown, text, standing)

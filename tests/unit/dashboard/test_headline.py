@@ -140,6 +140,17 @@ def test_a_move_that_has_ended_is_over_although_the_tick_before_had_new_replicas
     assert shown(store).text == "No partition is in a reassignment."
 
 
+def test_a_throttle_that_was_raised_is_not_too_low_until_its_replicas_are_written(store: DashboardStore) -> None:
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"))
+    store.throttles(ENOUGH, tick_ms=NEXT_MS)
+    found = shown(store)
+    assert found.tone is Tone.UNKNOWN
+    assert found.text == "Partitions are in a reassignment; when they are done is not in the tables yet."
+    store.replicas(new_replica(0), tick_ms=NEXT_MS)
+    assert shown(store).tone is Tone.GOOD
+
+
 @pytest.mark.parametrize("has_earlier", [True, False])
 def test_a_throttle_that_has_become_too_low_is_critical_before_its_replicas_are_written(
     store: DashboardStore, has_earlier: bool
