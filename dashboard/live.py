@@ -10,14 +10,20 @@ from contextlib import suppress
 from functools import partial
 
 from headroom.dashboard.data.open_tables import OpenTables
-from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS, THROTTLE_HEADROOM
+from headroom.schemas.tables import (
+    ALERT_DELIVERIES,
+    ALERT_EVENTS,
+    ALERT_MARKS,
+    REASSIGNMENT_PROGRESS,
+    THROTTLE_HEADROOM,
+)
 
 log = logging.getLogger(__name__)
 
 # A look at the log of a table that has not changed takes some 0.1 ms on a local disk.
 _EVERY_S = 0.2
-# Gold writes THROTTLE_HEADROOM last, so that a tick is complete when it has come.
-_FOLLOWED = (THROTTLE_HEADROOM, ALERT_EVENTS, ALERT_MARKS, ALERT_DELIVERIES)
+# The new replicas of a tick come after its verdicts.
+_FOLLOWED = (THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, ALERT_EVENTS, ALERT_MARKS, ALERT_DELIVERIES)
 
 
 class Live:

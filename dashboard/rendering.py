@@ -113,9 +113,9 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
     )
 
 
-def render_message(title: str, text: str) -> str:
-    """Return a page that only says something, such as why a request is refused."""
-    return ENVIRONMENT.get_template("message.html").render(title=title, text=text)
+def render_message(title: str, text: str, link: str = "/") -> str:
+    """Return a page that only says something, such as why a request is refused, with a link to where to go on."""
+    return _ENVIRONMENT.get_template("message.html").render(title=title, text=text, link=link)
 
 
 def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:

@@ -131,7 +131,7 @@ class Guard:
 def _refused(path: str, status: int, title: str, text: str) -> Response:
     if path.startswith("/api/"):
         return JSONResponse({"error": text}, status)
-    return HTMLResponse(render_message(title, text), status)
+    return HTMLResponse(render_message(title, text, LOGIN if status == 401 else "/"), status)
 
 
 def _without_port(host: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
@@ -28,10 +28,11 @@ from headroom.streaming.delta.tick_table import day_of
 
 T = TypeVar("T")
 DAY_MS = 86_400_000
-# Moments that are kept: those that clients look at. One of 2,000 moving partitions takes some 3 MB.
-_KEPT = 16
-# Rows of new replicas are written up to so long after their tick: the history catches up every half a minute.
-_LATE_MS = 120_000
+# New replicas are written after the verdicts of their tick, by a busy watch up to half a minute later, and then by the
+# gold job. Those of an earlier tick are shown until then.
+_LATE_MS = 60_000
+# Moments that are kept: those that clients look at, a replay among them.
+_KEPT = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,8 @@ class Moment:
         cluster: name of the cluster.
         tick_ms: time of the tick, epoch milliseconds.
         statuses: throttle of every broker and role.
-        replicas: new replicas of running reassignments, of this tick or of one shortly before: a watch that has no time
-            to spare writes them some ticks late.
-        finish: when these are expected to be in sync, with their tick; None if there are none.
+        replicas: new replicas of running reassignments, of the newest tick up to this one that has them.
+        finish: when these are expected to be in sync; None if there are none, or not yet.
     """
 
     cluster: str
@@ -114,20 +114,14 @@ class Moment:
     finish: ExpectedFinish | None
 
     @property
-    def moving_partitions(self) -> int:
-        """Return the number of partitions in a reassignment, as far as they have a leader."""
-        return sum(status.moving_partitions for status in self.statuses if status.role is Role.LEADER)
+    def is_moving(self) -> bool:
+        """Return whether a reassignment is running, with new replicas or without."""
+        return bool(self.replicas) or any(status.moving_partitions for status in self.statuses)
 
     @property
-    def behind(self) -> int:
-        """Return the number of replicas that are out of sync, by the rows of destinations."""
-        loads = [status.load for status in self.statuses if status.role is Role.FOLLOWER]
-        return sum(load.limited_replicas + load.free_replicas for load in loads)
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether no rows of this tick are to come."""
-        return not self.moving_partitions or (self.finish is not None and self.finish.tick_ms == self.tick_ms)
+    def replicas_ms(self) -> int:
+        """Return the tick of the new replicas, epoch milliseconds."""
+        return self.tick_ms if self.finish is None else self.finish.tick_ms
 
 
 @dataclass(frozen=True)
@@ -201,13 +195,7 @@ class MomentReader:
         Raises:
             HeadroomError: a table cannot be read, or a row of it cannot be used.
         """
-        known = self._whole.get((cluster, tick_ms))
-        if known is not None:
-            return known
-        moment = self._read_moment(cluster, tick_ms)
-        if moment.is_whole:
-            self._whole.put((cluster, tick_ms), moment)
-        return moment
+        return self._moment(cluster, tick_ms, self._tables.version(REASSIGNMENT_PROGRESS))
 
     def leaders(self, cluster: str, at_ms: int) -> LeaderMoment | None:
         """Return the newest count of leaders up to a time, epoch milliseconds; None if there is none.
@@ -233,17 +221,17 @@ class MomentReader:
             ORDER BY write_bytes_per_s DESC NULLS FIRST, topic, partition"""
         return self._tables.records(PARTITION_WRITE_RATE, sql, partial(record, PartitionRate))
 
-    def _read_moment(self, cluster: str, tick_ms: int) -> Moment:
+    def _read_moment(self, cluster: str, tick_ms: int, _: int | None) -> Moment:
         statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of)
-        without = Moment(cluster, tick_ms, statuses, (), None)
-        first_ms = tick_ms - (_LATE_MS if without.moving_partitions else 0)
-        finish = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
-        if not finish:
-            return without
-        expected = ExpectedFinish(**finish[0])
+        moment = Moment(cluster, tick_ms, statuses, (), None)
+        first_ms = tick_ms - _LATE_MS if moment.is_moving else tick_ms
+        rows = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
+        if not rows:
+            return moment
+        finish = ExpectedFinish(**rows[0])
         order = "topic, partition, adding_replica"
-        replicas = self._tick(REASSIGNMENT_PROGRESS, cluster, expected.tick_ms, order, partial(record, NewReplica))
-        return replace(without, replicas=replicas, finish=expected)
+        replicas = self._tick(REASSIGNMENT_PROGRESS, cluster, finish.tick_ms, order, partial(record, NewReplica))
+        return replace(moment, replicas=replicas, finish=finish)
 
     def _tick(
         self, table: Table, cluster: str, tick_ms: int, order: str, of: Callable[[Mapping[str, Any]], T]

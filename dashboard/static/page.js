@@ -7,6 +7,7 @@ const status = document.getElementById("status");
 let aheadMs = Date.now() - Number(body.dataset.nowMs);
 let lastAnswerMs = Date.now();
 const LATE_MS = 15000;
+const AGAIN_MS = 2000;
 
 function age(ms) {
   const s = Math.max(0, Math.round((Date.now() - aheadMs - ms) / 1000));
@@ -80,6 +81,10 @@ function follow() {
     aheadMs = lastAnswerMs - message.now_ms;
     show(message.regions);
     played(message);
+  };
+  // The browser connects again by itself, but not after an answer such as 503, of this server or of a proxy before it.
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS);
   };
 }
 

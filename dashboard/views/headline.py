@@ -82,32 +82,32 @@ def _of_moment(moment: Moment, freshness: Freshness, firing: Sequence[CurrentAle
     # An info says nothing of what is not known.
     unknown = Tone.UNKNOWN if worst in (Tone.GOOD, Tone.QUIET) else worst
     finish, unread = moment.finish, [s for s in moment.statuses if s.reason is not None]
-    too_low = tightest(moment.statuses)
-    if too_low is not None and too_low.too_low and not moment.is_whole:
-        # The rows of replicas are older than this verdict.
-        text = f"At the throttles in force the replicas behind {too_low.subject} never get in sync."
-        return Headline(Tone.CRITICAL, text, freshness)
-    if finish is None and moment.moving_partitions:
-        count = moment.moving_partitions
-        moving = "One partition is in a reassignment" if count == 1 else f"{count} partitions are in a reassignment"
-        if moment.behind:
-            text = f"{moving}; when they are done is unknown: {REASSIGNMENT_PROGRESS.path} has no row of this time."
-            return Headline(unknown, text, freshness)
-        text = f"{moving}, and no new replica is behind."
-        return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, freshness)
-    if finish is None:
+    too_low = [s for s in moment.statuses if s.too_low]
+    is_late = moment.finish is None or moment.replicas_ms < moment.tick_ms
+    if too_low and is_late:
+        text = f"The throttle of {_subjects(too_low)} is too low: replicas behind it never get in sync."
+        return Headline(Tone.CRITICAL, text, standing)
+    # A throttle that was too low for the new replicas of an earlier tick, and is not any more, has been raised.
+    if finish is None or (is_late and finish.never):
+        if moment.is_moving:
+            text = "Partitions are in a reassignment; when they are done is not in the tables yet."
+            return Headline(unknown, text, standing)
         if unread:
-            names = ", ".join(s.subject for s in unread[:_NAMED])
-            return Headline(unknown, f"Nothing is known to move; there is no verdict on {names}.", freshness)
+            text = f"Nothing is known to move; there is no verdict on {_subjects(unread)}."
+            return Headline(unknown, text, standing)
         text = "No partition is in a reassignment."
         return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, freshness)
     # What was expected then is not moved on to now.
-    text = finish.text(freshness.at_ms if freshness.is_current else None)
+    text = finish.text(standing.at_ms if standing.is_current else moment.tick_ms if is_late else None)
     if finish.never:
         return Headline(Tone.CRITICAL, text, freshness)
     if finish.unknown:
         return Headline(unknown, text, freshness)
     return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, freshness)
+
+
+def _subjects(statuses: Sequence[ThrottleStatus]) -> str:
+    return ", ".join(status.subject for status in statuses[:_NAMED])
 
 
 def _tone(alert: CurrentAlert) -> Tone:
@@ -127,8 +127,10 @@ def _terms(moment: Moment, freshness: Freshness) -> list[Term]:
         Term("Left to copy", left),
     ]
     eta_s = moment.finish.eta_s
-    if eta_s is not None and not moment.finish.never and not moment.finish.unknown:
-        terms.insert(0, Term("Finish", clock_text(moment.finish.tick_ms + round(eta_s * 1000))))
+    # A throttle may have become too low since the tick of the new replicas.
+    is_outdated = moment.replicas_ms < moment.tick_ms and any(status.too_low for status in moment.statuses)
+    if eta_s is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
+        terms.insert(0, Term("Finish", clock_text(moment.replicas_ms + round(eta_s * 1000))))
     tight = tightest(moment.statuses)
     if tight is not None:
         terms.append(Term("Bottleneck", bottleneck_text(tight)))

@@ -50,10 +50,12 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     rows = [row for row in _rows(moment) if _is_shown(row, address)]
     filtered = len(rows) < len(moment.replicas)
     notes = [f"{len(rows)} of {len(moment.replicas)} new replicas match."] if filtered else []
-    if moment.finish is not None and moment.finish.tick_ms != moment.tick_ms:
-        notes.append(f"Read at {clock_text(moment.finish.tick_ms)}; the rows of later ticks are not written yet.")
-    note, empty = " ".join(notes), "No new replica matches." if filtered else _empty_text(moment)
-    return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, note)]
+    if moment.replicas_ms < moment.tick_ms:
+        notes.append(f"Of the tick of {clock_text(moment.replicas_ms)}: those of the newest one are not written yet.")
+    empty = "No new replica matches." if filtered else "No partition is in a reassignment."
+    if moment.is_moving and not moment.replicas:
+        empty = "No new replica of the running reassignment is in the tables yet."
+    return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
 
 
 def _empty_text(moment: Moment) -> str:
@@ -72,7 +74,7 @@ def _rows(moment: Moment) -> list[Row]:
     adding: dict[TopicPartition, set[int]] = defaultdict(set)
     for replica in moment.replicas:
         adding[replica.name].add(replica.adding_replica)
-    rows = [_row(replica, adding[replica.name], read_ms, statuses) for replica in moment.replicas]
+    rows = [_row(replica, adding[replica.name], moment.replicas_ms, statuses) for replica in moment.replicas]
     order = {"never": 0, "no_data": 1, "catching_up": 2, "in_sync": 3}
     return sorted(rows, key=lambda row: (order.get(row["state"], 1), -(row["eta_s"] or 0.0)))
 

@@ -162,7 +162,7 @@ def _of_broker(site: Site, address: Address, moment: Moment, broker_role: Broker
     if broker_role.role is Role.LEADER:
         rates = [
             {"name": str(rate.name), "write_bytes_per_s": rate.write_bytes_per_s, "method": rate.method}
-            for rate in site.moments.rates(moment.cluster, moment.tick_ms, broker_role.broker)
+            for rate in site.moments.rates(moment.cluster, moment.replicas_ms, broker_role.broker)
         ]
         title = f"Moving and listed partitions that broker {broker_role.broker} leads"
         blocks.append(DataTable("rates", title, _RATE_COLUMNS, rates))

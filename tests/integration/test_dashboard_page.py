@@ -230,6 +230,23 @@ def test_a_new_tick_is_shown_without_a_reload(tab: Tab, store: DashboardStore) -
     assert "s ago" in page.locator("[data-age-of]").first.text_content()
 
 
+def test_a_page_whose_stream_was_refused_asks_for_it_again(tab: Tab) -> None:
+    """A proxy answers 502 while the server starts again; browsers give such a stream up."""
+    answers = iter([502, 503])
+
+    def refuse_twice(route: Any) -> None:
+        status_code = next(answers, None)
+        if status_code is None:
+            route.continue_()
+        else:
+            route.fulfill(status=status_code, body="not yet")
+
+    tab.page.route("**/events/**", refuse_twice)
+    page = tab.open("/moves")
+    page.evaluate("document.getElementById('content').textContent = ''")
+    page.wait_for_selector("#content td")
+
+
 def test_what_is_open_or_has_the_focus_stays_so_when_a_tick_comes(tab: Tab, store: DashboardStore) -> None:
     page = tab.open("/alerts")
     summary = page.locator("#headline details > summary").first

@@ -76,7 +76,7 @@ def test_nothing_moves_is_quiet(store: DashboardStore) -> None:
 
 
 def test_nothing_moves_while_a_verdict_is_missing_is_unknown(store: DashboardStore) -> None:
-    store.throttles(UNREAD)
+    store.throttles(replace(UNREAD, moving_partitions=0))
     found = shown(store)
     assert found.tone is Tone.UNKNOWN
     assert found.text == "Nothing is known to move; there is no verdict on broker 2 as destination."
@@ -93,6 +93,77 @@ def test_an_info_does_not_make_the_unknown_known(store: DashboardStore) -> None:
     store.replicas(new_replica(0, "no_data"))
     store.alerts(event(severity="info"))
     assert shown(store).tone is Tone.UNKNOWN
+
+
+NEXT_MS = TICK_MS + 1_000
+
+
+def test_a_move_whose_new_replicas_are_written_later_is_not_said_to_be_none(store: DashboardStore) -> None:
+    """A watch writes the verdicts of a tick first, and its new replicas up to half a minute later."""
+    store.throttles(ENOUGH)
+    found = shown(store)
+    assert (found.tone, found.terms) == (Tone.UNKNOWN, ())
+    assert found.text == "Partitions are in a reassignment; when they are done is not in the tables yet."
+
+
+def test_new_replicas_of_the_tick_before_are_shown_until_those_of_the_newest_come(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica(eta_s=60.0))
+    store.throttles(ENOUGH, tick_ms=NEXT_MS)
+    site = store.site(NOW_MS)
+    before = headline(site, at())
+    assert (before.tone, before.tick_ms) == (Tone.GOOD, NEXT_MS)
+    assert before.text == "At the throttles in force the moves are done in 55 s, by the tick of 5 s ago."
+    assert ("Finish", "08:01:00 UTC", Tone.QUIET) in before.terms
+    store.replicas(new_replica(eta_s=40.0), tick_ms=NEXT_MS)
+    # 4 of 40 s have passed.
+    text = "At the throttles in force the moves are done in 36 s, by the tick of 4 s ago."
+    assert headline(site, at()).text == text
+    # At a chosen moment the tick is named if it is another one.
+    assert headline(site, at(at=NEXT_MS)).text == "At the throttles in force the moves are done in 40 s."
+    store.throttles(ENOUGH, tick_ms=NEXT_MS + 1_000)
+    past = headline(site, at(at=NEXT_MS + 1_000)).text
+    assert past == "At the throttles in force the moves are done in 39 s, by the tick of 1 s ago."
+
+
+def test_new_replicas_of_a_minute_ago_are_not_those_of_now(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.throttles(ENOUGH, tick_ms=TICK_MS + 60_001)
+    assert shown(store, TICK_MS + 61_000).tone is Tone.UNKNOWN
+
+
+def test_a_move_that_has_ended_is_over_although_the_tick_before_had_new_replicas(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.throttles(IDLE, tick_ms=NEXT_MS)
+    assert shown(store).text == "No partition is in a reassignment."
+
+
+def test_a_throttle_that_was_raised_is_not_too_low_until_its_replicas_are_written(store: DashboardStore) -> None:
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"))
+    store.throttles(ENOUGH, tick_ms=NEXT_MS)
+    found = shown(store)
+    assert found.tone is Tone.UNKNOWN
+    assert found.text == "Partitions are in a reassignment; when they are done is not in the tables yet."
+    store.replicas(new_replica(0), tick_ms=NEXT_MS)
+    assert shown(store).tone is Tone.GOOD
+
+
+@pytest.mark.parametrize("has_earlier", [True, False])
+def test_a_throttle_that_has_become_too_low_is_critical_before_its_replicas_are_written(
+    store: DashboardStore, has_earlier: bool
+) -> None:
+    store.throttles(ENOUGH)
+    if has_earlier:
+        store.replicas(new_replica())
+    store.throttles(TOO_LOW, tick_ms=NEXT_MS)
+    found = shown(store)
+    assert found.tone is Tone.CRITICAL
+    assert found.text == "The throttle of broker 1 as leader is too low: replicas behind it never get in sync."
+    assert "Finish" not in [term.name for term in found.terms]
+    assert found.commands is not None
 
 
 def test_a_replica_that_never_ends_is_critical_with_the_command_of_the_firing_alert(store: DashboardStore) -> None:

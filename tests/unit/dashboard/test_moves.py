@@ -40,45 +40,20 @@ def test_without_a_tick_there_is_nothing_to_show(store: DashboardStore) -> None:
     assert (block.text, block.tone) == ("There is no tick to show.", Tone.UNKNOWN)
 
 
-@pytest.mark.parametrize(
-    ("statuses", "text"),
-    [
-        ((status(1, Role.LEADER, 12, 10),), "No partition is in a reassignment."),
-        ((ENOUGH,), "No new replica is behind."),
-        ((ENOUGH, status(3, Role.FOLLOWER, 12, 10)), "Nothing is known of new replicas yet."),
-    ],
-)
-def test_a_tick_without_new_replicas_says_so(
-    store: DashboardStore, statuses: Sequence[ThrottleStatus], text: str
-) -> None:
-    store.throttles(*statuses)
-    assert (replicas(store).rows, replicas(store).empty) == ([], text)
+def test_a_tick_without_new_replicas_says_so(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, limited=0))
+    assert (replicas(store).rows, replicas(store).empty) == ([], "No partition is in a reassignment.")
 
 
-def test_rows_that_are_written_late_are_shown_once_they_are_there(store: DashboardStore) -> None:
-    store.throttles(ENOUGH, tick_ms=TICK_MS - 4000)
-    store.replicas(new_replica(eta_s=60.0), tick_ms=TICK_MS - 4000)
+def test_new_replicas_that_are_written_later_are_those_of_the_tick_before(store: DashboardStore) -> None:
     store.throttles(ENOUGH)
-    site = store.site()
-    (block,) = moves(site, at())
-    assert isinstance(block, DataTable)
-    assert block.note == "Read at 07:59:56 UTC; the rows of later ticks are not written yet."
-    # By the tick that they are of.
-    assert values(block.rows, "eta_s", "finish_ms") == [(60.0, TICK_MS + 56_000)]
-    store.replicas(new_replica(eta_s=50.0))
-    (block,) = moves(site, at())
-    assert isinstance(block, DataTable)
-    assert (block.note, values(block.rows, "eta_s")) == ("", [(50.0,)])
-
-
-def test_rows_of_an_earlier_move_are_not_those_of_now(store: DashboardStore) -> None:
-    store.replicas(new_replica(), tick_ms=TICK_MS - 121_000)
-    store.throttles(ENOUGH)
-    assert replicas(store).rows == []
-    # Nothing moves any more.
-    store.replicas(new_replica(), tick_ms=TICK_MS - 1000)
-    store.throttles(status(1, Role.LEADER, 12, 10), tick_ms=TICK_MS + 1000)
-    assert replicas(store).empty == "No partition is in a reassignment."
+    assert replicas(store).empty == "No new replica of the running reassignment is in the tables yet."
+    store.replicas(new_replica())
+    store.throttles(ENOUGH, tick_ms=TICK_MS + 1000)
+    found = replicas(store)
+    assert found.note == "Of the tick of 08:00:00 UTC: those of the newest one are not written yet."
+    # 60 s from their own tick on.
+    assert values(found.rows, "name", "finish_ms") == [("t-0", TICK_MS + 60_000)]
 
 
 def test_a_row_has_the_values_of_its_table(store: DashboardStore) -> None:

@@ -178,6 +178,11 @@ def test_without_a_session_nothing_is_read(store: DashboardStore, path: str) -> 
     require_headers(answer)
 
 
+def test_the_page_that_asks_for_the_token_leads_to_its_form(store: DashboardStore) -> None:
+    page = Markup(store.client(token=TOKEN).get("/moves").text)
+    assert [link.attributes["href"] for link in page.all("a")] == ["/login"]
+
+
 def opened(client: Client, token: str = TOKEN) -> httpx.Response:
     return client.post("/login", content=json.dumps({"token": token}), headers={"content-type": "application/json"})
 
