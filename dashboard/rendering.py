@@ -115,7 +115,7 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
 
 def render_message(title: str, text: str, link: str = "/") -> str:
     """Return a page that only says something, such as why a request is refused, with a link to where to go on."""
-    return _ENVIRONMENT.get_template("message.html").render(title=title, text=text, link=link)
+    return ENVIRONMENT.get_template("message.html").render(title=title, text=text, link=link)
 
 
 def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def headline_json(site: Site, address: Address) -> dict[str, Any]:
         "tone": one.tone.value,
         "text": one.text,
         "tick_ms": one.tick_ms,
-        "is_current": one.freshness.is_current,
+        "is_current": one.view_time.is_current,
         "terms": {term.name: term.text for term in one.terms},
         "alerts": [{"kind": term.name, "summary": term.text, "tone": term.tone.value} for term in one.alerts],
         "commands": [] if one.commands is None else list(one.commands.commands),

@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from headroom.dashboard.address import Address, View
-from headroom.dashboard.data.moment import Moment
-from headroom.dashboard.data.timeline import Range, alert_steps
+from headroom.dashboard.data.moment import ClusterMoment
+from headroom.dashboard.data.timeline import TickRange, alert_steps
 from headroom.dashboard.rendering import ENVIRONMENT
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.alerts import alert_card
@@ -32,7 +32,7 @@ _THROTTLES_SQL = """SELECT broker, role FROM data WHERE {condition} AND moving_r
     broker, role"""
 
 
-def report(site: Site, ticks: Range) -> str:
+def report(site: Site, ticks: TickRange) -> str:
     """Return the report of a range.
 
     Args:
@@ -72,7 +72,7 @@ def report(site: Site, ticks: Range) -> str:
     )
 
 
-def _at_the_end(site: Site, address: Address, moment: Moment) -> list[Block]:
+def _at_the_end(site: Site, address: Address, moment: ClusterMoment) -> list[Block]:
     found = headline(site, address)
     terms = [Term("Tick", moment_text(moment.tick_ms)), *found.terms]
     blocks: list[Block] = [Paragraph(found.text, found.tone), Facts(terms)]
@@ -81,7 +81,7 @@ def _at_the_end(site: Site, address: Address, moment: Moment) -> list[Block]:
     return blocks
 
 
-def _throttles(site: Site, ticks: Range) -> list[Block]:
+def _throttles(site: Site, ticks: TickRange) -> list[Block]:
     rows = site.tables.rows(THROTTLE_HEADROOM, _THROTTLES_SQL.format(condition=ticks.condition)) or []
     shown = [BrokerRole(row["broker"], Role(row["role"])) for row in rows[:_MOST_CHARTS]]
     blocks: list[Block] = [chart_of(site, ticks, broker_role) for broker_role in shown]
@@ -90,7 +90,7 @@ def _throttles(site: Site, ticks: Range) -> list[Block]:
     return blocks or [Paragraph("No throttle had replicas behind it.")]
 
 
-def _alerts(site: Site, address: Address, ticks: Range) -> list[Block]:
+def _alerts(site: Site, address: Address, ticks: TickRange) -> list[Block]:
     """Return the alerts that fired or ended in the range, as they were at its end."""
     ids = {step.alert_id for step in alert_steps(site.tables, ticks)}
     own = [alert for alert in site.alerts(address) or () if alert.event.alert_id in ids or alert.is_active]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.dashboard.address import LAST_MS, Address
-from headroom.dashboard.data.moment import Moment, MomentReader
+from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.operations.evaluation import Evaluation, evaluation_text, read_evaluations
 from headroom.schemas.config import Settings
@@ -22,7 +22,7 @@ _ALERTS_MS = 5_000
 
 
 @dataclass(frozen=True)
-class Freshness:
+class ViewTime:
     """Whether what is shown is the state of now.
 
     Attributes:
@@ -76,7 +76,7 @@ class Site:
         """Return a cluster with its settings; without settings, with placeholders in recommended commands."""
         return self._configured.get(name) or WatchedCluster.without_settings(self.settings, name)
 
-    def freshness(self, address: Address) -> Freshness:
+    def view_time(self, address: Address) -> ViewTime:
         """Return whether what an address shows is the state of now.
 
         Raises:
@@ -86,7 +86,7 @@ class Site:
         (evaluation,) = read_evaluations(self.settings, [self.cluster(address)], at_ms)
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
-        return Freshness(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
+        return ViewTime(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
 
     def at_ms(self, address: Address) -> int:
         """Return the last time that an address shows, epoch milliseconds.
@@ -95,7 +95,7 @@ class Site:
         """
         return LAST_MS if address.at is None else address.at
 
-    def moment(self, address: Address) -> Moment | None:
+    def moment(self, address: Address) -> ClusterMoment | None:
         """Return the tick that an address shows; None if there is none.
 
         Raises:

@@ -53,7 +53,7 @@ def report(
     require_present(settings.store.path)
     # Only here: no other command waits for them.
     from headroom.dashboard.address import FIRST_MS, LAST_MS
-    from headroom.dashboard.data.timeline import Range
+    from headroom.dashboard.data.timeline import TickRange
     from headroom.dashboard.report import report as made
     from headroom.dashboard.site import Site
 
@@ -67,7 +67,7 @@ def report(
     if not FIRST_MS <= begin_ms <= newest_ms <= LAST_MS:
         rule = f"is no range: {moment_text(begin_ms)} to {moment_text(newest_ms)}"
         raise HeadroomError("--from and --to", rule, "Give a start before the end.")
-    text = made(site, Range(name, begin_ms, newest_ms, topic)).lstrip()
+    text = made(site, TickRange(name, begin_ms, newest_ms, topic)).lstrip()
     write_own(file, text, lambda content: content.startswith(_BEGINNING), "a report")
     size = len(text.encode())
     times = f"{moment_text(begin_ms)} to {moment_text(newest_ms)}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from headroom.dashboard.data.open_tables import OpenTables
-from headroom.dashboard.data.timeline import Range
+from headroom.dashboard.data.timeline import TickRange
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.records import record
 from headroom.schemas.tables import THROTTLE_HEADROOM
@@ -45,7 +45,7 @@ _SQL = """SELECT min(tick_ms) AS tick_ms, count(*) AS ticks, min(throttle_bytes_
     GROUP BY tick_ms - tick_ms % {step_ms} ORDER BY 1"""
 
 
-def throttle_history(tables: OpenTables, ticks: Range, broker_role: BrokerRole) -> list[ThrottlePoint]:
+def throttle_history(tables: OpenTables, ticks: TickRange, broker_role: BrokerRole) -> list[ThrottlePoint]:
     """Return the throttle of a broker and role over a range, in at most ``MOST_POINTS`` points or one more.
 
     Raises:

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 
 from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
-from headroom.dashboard.data.last_used import LastUsed
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.operations.throttles.expected_finish import ExpectedFinish, finish_sql
 from headroom.planning.elections.summary import ElectionPlanSummary
-from headroom.schemas.keys import Role, TopicPartition
+from headroom.schemas.keys import TopicPartition
 from headroom.schemas.records import record
 from headroom.schemas.tables import (
     ELECTION_PLAN,
@@ -31,8 +30,8 @@ DAY_MS = 86_400_000
 # New replicas are written after the verdicts of their tick, by a busy watch up to half a minute later, and then by the
 # gold job. Those of an earlier tick are shown until then.
 _LATE_MS = 60_000
-# Moments that are kept: those that clients look at, a replay among them.
-_KEPT = 48
+# Moments that are kept: those that clients look at. One of 2,000 moving partitions takes some 3 MB.
+_KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class PartitionRate:
 
 
 @dataclass(frozen=True)
-class Moment:
+class ClusterMoment:
     """One tick of a cluster.
 
     Attributes:
@@ -161,7 +160,7 @@ class MomentReader:
     def __init__(self, tables: OpenTables, clock_ms: Callable[[], int]) -> None:
         self._tables = tables
         self._clock_ms = clock_ms
-        self._whole = LastUsed[tuple[str, int], Moment](_KEPT)
+        self._moment = lru_cache(maxsize=_KEPT)(self._read_moment)
 
     def clusters(self) -> list[str]:
         """Return the clusters with a verdict in the tables, by name.
@@ -189,7 +188,7 @@ class MomentReader:
                 return int(tick_ms)
         return None
 
-    def moment(self, cluster: str, tick_ms: int) -> Moment:
+    def moment(self, cluster: str, tick_ms: int) -> ClusterMoment:
         """Return a tick that the tables have.
 
         Raises:
@@ -221,9 +220,9 @@ class MomentReader:
             ORDER BY write_bytes_per_s DESC NULLS FIRST, topic, partition"""
         return self._tables.records(PARTITION_WRITE_RATE, sql, partial(record, PartitionRate))
 
-    def _read_moment(self, cluster: str, tick_ms: int, _: int | None) -> Moment:
+    def _read_moment(self, cluster: str, tick_ms: int, _: int | None) -> ClusterMoment:
         statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of)
-        moment = Moment(cluster, tick_ms, statuses, (), None)
+        moment = ClusterMoment(cluster, tick_ms, statuses, (), None)
         first_ms = tick_ms - _LATE_MS if moment.is_moving else tick_ms
         rows = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
         if not rows:

@@ -18,7 +18,7 @@ MOST_EVENTS = 1000
 
 
 @dataclass(frozen=True)
-class Range:
+class TickRange:
     """A range of ticks of a cluster, both ends included.
 
     Attributes:
@@ -90,7 +90,7 @@ _PROGRESS_SQL = """WITH by_tick AS (
     ORDER BY tick_ms"""
 
 
-def progress_history(tables: OpenTables, ticks: Range) -> list[ProgressPoint]:
+def progress_history(tables: OpenTables, ticks: TickRange) -> list[ProgressPoint]:
     """Return the progress over a range, in at most ``MOST_POINTS`` points or one more.
 
     Raises:
@@ -101,7 +101,7 @@ def progress_history(tables: OpenTables, ticks: Range) -> list[ProgressPoint]:
 
 
 @dataclass(frozen=True)
-class Switch:
+class SwitchedPartitions:
     """Listed partitions whose leadership a broker took over at a tick.
 
     Attributes:
@@ -127,14 +127,14 @@ _SWITCHES_SQL = """SELECT switch['switch_tick_ms'] AS tick_ms, broker, switch['p
     GROUP BY switch['switch_tick_ms'], broker, switch['previous_leader'] ORDER BY 1 DESC LIMIT {most}"""
 
 
-def leader_switches(tables: OpenTables, ticks: Range) -> list[Switch]:
+def leader_switches(tables: OpenTables, ticks: TickRange) -> list[SwitchedPartitions]:
     """Return the leader switches of listed partitions, the last first.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
     sql = _SWITCHES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
-    switches = tables.records(THROTTLE_HEADROOM, sql, partial(record, Switch))
+    switches = tables.records(THROTTLE_HEADROOM, sql, partial(record, SwitchedPartitions))
     topic = ticks.topic
     return [s for s in switches if topic is None or any(_topic(name) == topic for name in s.names)]
 
@@ -144,7 +144,7 @@ def _topic(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class RateChange:
+class ThrottleStep:
     """A broker and role with another throttle, or another verdict, than at the tick before."""
 
     tick_ms: int
@@ -165,14 +165,14 @@ _CHANGES_SQL = """SELECT * FROM (
     ORDER BY tick_ms DESC LIMIT {most}"""
 
 
-def rate_changes(tables: OpenTables, ticks: Range) -> list[RateChange]:
+def rate_changes(tables: OpenTables, ticks: TickRange) -> list[ThrottleStep]:
     """Return the changes of throttles and verdicts, the last first.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
     sql = _CHANGES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
-    return tables.records(THROTTLE_HEADROOM, sql, partial(record, RateChange))
+    return tables.records(THROTTLE_HEADROOM, sql, partial(record, ThrottleStep))
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ _ALERTS_SQL = """SELECT tick_ms, alert_id, kind, severity, state, subject, summa
     ORDER BY tick_ms DESC, event_ms DESC LIMIT {most}"""
 
 
-def alert_steps(tables: OpenTables, ticks: Range) -> list[AlertStep]:
+def alert_steps(tables: OpenTables, ticks: TickRange) -> list[AlertStep]:
     """Return what became of alerts, the last first, without those that are only pending.
 
     Raises:

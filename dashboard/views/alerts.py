@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headroom.alerts.text.terminal import event_commands, event_details
 from headroom.dashboard.address import Address
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import AlertCard, Block, Column, DataTable, Kind, Paragraph, Tone
+from headroom.dashboard.views.blocks import AlertCard, Block, DataColumn, DataTable, Kind, Paragraph, Tone
 from headroom.dashboard.views.headline import SEVERITY_TONES
 from headroom.schemas.alerts import Severity
 from headroom.schemas.tables import ALERT_DELIVERIES
@@ -17,12 +17,12 @@ from headroom.streaming.tables.current_alerts import CurrentAlert, suppression_l
 
 _SEVERITIES = {severity.value: tone for severity, tone in SEVERITY_TONES.items()}
 _ENDED_COLUMNS = (
-    Column("tick_ms", "ended", Kind.MOMENT),
-    Column("severity", "severity", Kind.STATE, tones=_SEVERITIES),
-    Column("kind", "kind"),
-    Column("subject", "subject"),
-    Column("summary", "it was", is_long=True),
-    Column("fired", "fired"),
+    DataColumn("tick_ms", "ended", Kind.MOMENT),
+    DataColumn("severity", "severity", Kind.STATE, tones=_SEVERITIES),
+    DataColumn("kind", "kind"),
+    DataColumn("subject", "subject"),
+    DataColumn("summary", "it was", is_long=True),
+    DataColumn("fired", "fired"),
 )
 _DELIVERY_TONES = {
     "delivered": Tone.GOOD,
@@ -32,12 +32,12 @@ _DELIVERY_TONES = {
     "dropped": Tone.WARNING,
 }
 _DELIVERY_COLUMNS = (
-    Column("delivery_ms", "at", Kind.MOMENT),
-    Column("receiver", "receiver"),
-    Column("alert_id", "alert"),
-    Column("state", "state", Kind.STATE, tones=_DELIVERY_TONES),
-    Column("attempt", "attempt", Kind.NUMBER),
-    Column("answer", "answer", none=""),
+    DataColumn("delivery_ms", "at", Kind.MOMENT),
+    DataColumn("receiver", "receiver"),
+    DataColumn("alert_id", "alert"),
+    DataColumn("state", "state", Kind.STATE, tones=_DELIVERY_TONES),
+    DataColumn("attempt", "attempt", Kind.NUMBER),
+    DataColumn("answer", "answer", none=""),
 )
 # Deliveries that are shown, the last ones.
 _MOST_DELIVERIES = 500

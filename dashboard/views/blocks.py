@@ -105,7 +105,7 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class DataColumn:
     """One column of a table.
 
     Attributes:
@@ -182,7 +182,7 @@ class DataTable:
 
     name: str
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[DataColumn]
     rows: Sequence[Row]
     empty: str = "None."
     note: str = ""
@@ -197,7 +197,7 @@ class DataTable:
         return [*known, *(row for row in self.rows if row.get(key) is None)]
 
     @property
-    def shown_columns(self) -> Sequence[Column]:
+    def shown_columns(self) -> Sequence[DataColumn]:
         """Return the columns of the page, without those that would be empty."""
         return [c for c in self.columns if c.none or any(row.get(c.key) is not None for row in self.rows)]
 

@@ -16,7 +16,7 @@ _MOST_LABELS = 8
 _NOT_IN_A_PAGE = ("defs", "script", "style")
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A line of a chart.
 
     Attributes:
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 def over_time(
     title: str,
     times_ms: Sequence[int],
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     text: Callable[[float], str] = rate_text,
     *,
     from_zero: bool = True,

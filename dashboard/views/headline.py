@@ -10,11 +10,10 @@ from headroom.alerts.recommendations.recommendation import Action, Recommendatio
 from headroom.alerts.text.finish import finish_text
 from headroom.alerts.text.terminal import event_commands
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.moment import Moment
-from headroom.dashboard.site import Freshness, Site
+from headroom.dashboard.data.moment import ClusterMoment
+from headroom.dashboard.site import Site, ViewTime
 from headroom.dashboard.views.blocks import Commands, Term, Tone
 from headroom.schemas.alerts import AlertState, Severity
-from headroom.schemas.tables import REASSIGNMENT_PROGRESS
 from headroom.schemas.text.amounts import clock_text, moment_text, rate_text, size_text
 from headroom.streaming.tables.current_alerts import CurrentAlert
 
@@ -33,13 +32,13 @@ class Headline:
         terms: finish by the clock, what is left, and where it is tight.
         alerts: summaries of the most severe alerts.
         commands: what puts it right; None if nothing is to be done, or known.
-        freshness: whether it is the state of now.
+        view_time: whether it is the state of now.
         tick_ms: tick that it is of, epoch milliseconds; None if there is none.
     """
 
     tone: Tone
     text: str
-    freshness: Freshness
+    view_time: ViewTime
     terms: Sequence[Term] = ()
     alerts: Sequence[Term] = ()
     commands: Commands | None = None
@@ -52,31 +51,31 @@ def headline(site: Site, address: Address) -> Headline:
     Raises:
         HeadroomError: a table cannot be read.
     """
-    freshness, moment = site.freshness(address), site.moment(address)
+    view_time, moment = site.view_time(address), site.moment(address)
     if moment is None:
-        text = freshness.text
-        if freshness.is_past:
+        text = view_time.text
+        if view_time.is_past:
             name = site.cluster(address)
-            text = f"There is no verdict on cluster {name} up to {moment_text(freshness.at_ms)}."
-        return Headline(Tone.UNKNOWN, text, freshness)
+            text = f"There is no verdict on cluster {name} up to {moment_text(view_time.at_ms)}."
+        return Headline(Tone.UNKNOWN, text, view_time)
     firing = [a for a in site.alerts(address) or () if a.event.state == AlertState.FIRING.value]
     firing.sort(key=lambda a: (Severity.of(a.event.severity).rank, -a.event.tick_ms))
-    found = _of_moment(moment, freshness, firing)
+    found = _of_moment(moment, view_time, firing)
     commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
     if commands is None:
         commands = _commands_of_recommendation(site, address, moment)
-    terms = (*_terms(moment, freshness), *found.terms)
+    terms = (*_terms(moment, view_time), *found.terms)
     named = [Term(a.event.kind, f"{a.event.summary}.", _tone(a)) for a in firing[:_NAMED]]
     if len(firing) > _NAMED:
         named.append(Term("", f"{len(firing) - _NAMED} more alerts are firing.", Tone.WARNING))
     whole = replace(found, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
-    if freshness.is_past or freshness.is_current:
+    if view_time.is_past or view_time.is_current:
         return whole
     # What was good then says nothing of now.
-    return replace(whole, tone=Tone.UNKNOWN, text=freshness.text, terms=(Term("Then", found.text), *terms))
+    return replace(whole, tone=Tone.UNKNOWN, text=view_time.text, terms=(Term("Then", found.text), *terms))
 
 
-def _of_moment(moment: Moment, freshness: Freshness, firing: Sequence[CurrentAlert]) -> Headline:
+def _of_moment(moment: ClusterMoment, view_time: ViewTime, firing: Sequence[CurrentAlert]) -> Headline:
     """Return tone and sentence of a tick; the worst of the move and of the alerts decides on the tone."""
     worst = _tone(firing[0]) if firing else Tone.GOOD
     # An info says nothing of what is not known.
@@ -86,24 +85,24 @@ def _of_moment(moment: Moment, freshness: Freshness, firing: Sequence[CurrentAle
     is_late = moment.finish is None or moment.replicas_ms < moment.tick_ms
     if too_low and is_late:
         text = f"The throttle of {_subjects(too_low)} is too low: replicas behind it never get in sync."
-        return Headline(Tone.CRITICAL, text, standing)
+        return Headline(Tone.CRITICAL, text, view_time)
     # A throttle that was too low for the new replicas of an earlier tick, and is not any more, has been raised.
     if finish is None or (is_late and finish.never):
         if moment.is_moving:
             text = "Partitions are in a reassignment; when they are done is not in the tables yet."
-            return Headline(unknown, text, standing)
+            return Headline(unknown, text, view_time)
         if unread:
             text = f"Nothing is known to move; there is no verdict on {_subjects(unread)}."
-            return Headline(unknown, text, standing)
+            return Headline(unknown, text, view_time)
         text = "No partition is in a reassignment."
-        return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, freshness)
+        return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, view_time)
     # What was expected then is not moved on to now.
-    text = finish.text(standing.at_ms if standing.is_current else moment.tick_ms if is_late else None)
+    text = finish.text(view_time.at_ms if view_time.is_current else moment.tick_ms if is_late else None)
     if finish.never:
-        return Headline(Tone.CRITICAL, text, freshness)
+        return Headline(Tone.CRITICAL, text, view_time)
     if finish.unknown:
-        return Headline(unknown, text, freshness)
-    return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, freshness)
+        return Headline(unknown, text, view_time)
+    return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, view_time)
 
 
 def _subjects(statuses: Sequence[ThrottleStatus]) -> str:
@@ -114,7 +113,7 @@ def _tone(alert: CurrentAlert) -> Tone:
     return SEVERITY_TONES[Severity.of(alert.event.severity)]
 
 
-def _terms(moment: Moment, freshness: Freshness) -> list[Term]:
+def _terms(moment: ClusterMoment, view_time: ViewTime) -> list[Term]:
     if not moment.replicas or moment.finish is None:
         return []
     remaining = [r.remaining_bytes for r in moment.replicas if not r.in_sync]
@@ -161,7 +160,7 @@ def _commands_of_alert(alert: CurrentAlert) -> Commands | None:
     return Commands(f"Recommended by {alert.event.kind} on {alert.event.subject}", commands) if commands else None
 
 
-def _commands_of_recommendation(site: Site, address: Address, moment: Moment) -> Commands | None:
+def _commands_of_recommendation(site: Site, address: Address, moment: ClusterMoment) -> Commands | None:
     """Return what to do where a throttle is too low and no alert is firing yet."""
     if not any(status.below_required for status in moment.statuses):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headroom.dashboard.address import Address
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Column, DataTable, Facts, Kind, Row, Term, Tone
+from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Facts, Kind, Row, Term, Tone
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import (
     BROKER_LOAD,
@@ -34,11 +34,11 @@ _TABLES = (
 )
 _TONES = {"readable": Tone.GOOD, "no rows": Tone.QUIET, "unreadable": Tone.CRITICAL}
 _COLUMNS = (
-    Column("table", "table"),
-    Column("state", "state", Kind.STATE, tones=_TONES),
-    Column("tick_ms", "newest tick", Kind.MOMENT, none="–"),
-    Column("age_s", "age", Kind.DURATION, none="–"),
-    Column("problem", "problem", none=""),
+    DataColumn("table", "table"),
+    DataColumn("state", "state", Kind.STATE, tones=_TONES),
+    DataColumn("tick_ms", "newest tick", Kind.MOMENT, none="–"),
+    DataColumn("age_s", "age", Kind.DURATION, none="–"),
+    DataColumn("problem", "problem", none=""),
 )
 
 
@@ -53,11 +53,11 @@ def health(site: Site, address: Address) -> Sequence[Block]:
 
 def _evaluation(site: Site, address: Address) -> list[Term]:
     try:
-        freshness = site.freshness(address)
+        view_time = site.view_time(address)
     except HeadroomError as error:
         return [Term("Evaluation", str(error), Tone.UNKNOWN)]
-    evaluation = freshness.evaluation
-    terms = [Term("Evaluation", freshness.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
+    evaluation = view_time.evaluation
+    terms = [Term("Evaluation", view_time.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
     if evaluation.ended is not None:
         terms.append(Term("Ended", str(evaluation.ended), Tone.WARNING))
     return terms

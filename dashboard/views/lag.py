@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.lag import PairLag, pair_lags
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Kind, Paragraph, Row, Tone
 from headroom.schemas.tables import FETCHER_LAG
 from headroom.schemas.text.amounts import moment_text
 
 _TONES = {"in step": Tone.GOOD, "behind": Tone.WARNING, "unknown": Tone.UNKNOWN}
 _COLUMNS = (
-    Column("broker", "follower", Kind.ID),
-    Column("source_broker", "fetches from", Kind.ID),
-    Column("state", "state", Kind.STATE, tones=_TONES),
-    Column("replicas", "replicas", Kind.NUMBER),
-    Column("behind", "behind", Kind.NUMBER),
-    Column("unknown", "gauge unknown", Kind.NUMBER),
-    Column("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
-    Column("lag_offsets", "sum of lags, offsets", Kind.NUMBER),
+    DataColumn("broker", "follower", Kind.ID),
+    DataColumn("source_broker", "fetches from", Kind.ID),
+    DataColumn("state", "state", Kind.STATE, tones=_TONES),
+    DataColumn("replicas", "replicas", Kind.NUMBER),
+    DataColumn("behind", "behind", Kind.NUMBER),
+    DataColumn("unknown", "gauge unknown", Kind.NUMBER),
+    DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
+    DataColumn("lag_offsets", "sum of lags, offsets", Kind.NUMBER),
 )
 
 

@@ -8,24 +8,24 @@ from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.recommendations.elections import describe_plan
 from headroom.dashboard.address import Address
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Column, Commands, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone
 from headroom.schemas.text.amounts import moment_text
 
 _TONES = {"in balance": Tone.GOOD, "out of balance": Tone.WARNING, "down": Tone.CRITICAL}
 _COLUMNS = (
-    Column("broker", "broker", Kind.ID),
-    Column("state", "state", Kind.STATE, tones=_TONES),
-    Column("preferred_partitions", "should lead", Kind.NUMBER),
-    Column("non_preferred_partitions", "led by others", Kind.NUMBER),
-    Column("electable_now", "electable now", Kind.NUMBER),
-    Column("waiting_for_move", "move first", Kind.NUMBER),
-    Column("unavailable", "cannot be led", Kind.NUMBER),
-    Column("leaderless", "without a leader", Kind.NUMBER),
-    Column("leader_partitions", "leads in all", Kind.NUMBER),
-    Column("imbalance_ratio", "imbalance", Kind.SHARE),
-    Column("threshold_ratio", "threshold", Kind.SHARE),
-    Column("write_bytes_per_s", "writes", Kind.RATE),
-    Column("preferred_write_bytes_per_s", "writes, if all preferred led", Kind.RATE),
+    DataColumn("broker", "broker", Kind.ID),
+    DataColumn("state", "state", Kind.STATE, tones=_TONES),
+    DataColumn("preferred_partitions", "should lead", Kind.NUMBER),
+    DataColumn("non_preferred_partitions", "led by others", Kind.NUMBER),
+    DataColumn("electable_now", "electable now", Kind.NUMBER),
+    DataColumn("waiting_for_move", "move first", Kind.NUMBER),
+    DataColumn("unavailable", "cannot be led", Kind.NUMBER),
+    DataColumn("leaderless", "without a leader", Kind.NUMBER),
+    DataColumn("leader_partitions", "leads in all", Kind.NUMBER),
+    DataColumn("imbalance_ratio", "imbalance", Kind.SHARE),
+    DataColumn("threshold_ratio", "threshold", Kind.SHARE),
+    DataColumn("write_bytes_per_s", "writes", Kind.RATE),
+    DataColumn("preferred_write_bytes_per_s", "writes, if all preferred led", Kind.RATE),
 )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.moment import Moment, NewReplica
+from headroom.dashboard.data.moment import ClusterMoment, NewReplica
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Kind, Paragraph, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.text.amounts import clock_text
@@ -21,20 +21,20 @@ STATE_TONES = {
     "no_data": Tone.UNKNOWN,
 }
 _COLUMNS = (
-    Column("name", "partition"),
-    Column("state", "state", Kind.STATE, tones=STATE_TONES),
-    Column("done_ratio", "done", Kind.SHARE),
-    Column("eta_s", "in sync in", Kind.DURATION, none="–"),
-    Column("finish_ms", "in sync at", Kind.CLOCK, none="–"),
-    Column("reason", "why", none="", is_long=True),
-    Column("remaining_bytes", "left to copy", Kind.SIZE),
-    Column("catch_up_bytes_per_s", "gain", Kind.RATE),
-    Column("lag_offsets", "lag, offsets", Kind.NUMBER),
-    Column("write_bytes_per_s", "written", Kind.RATE),
-    Column("adding_replica", "new on broker", Kind.ID),
-    Column("leader", "leader", Kind.ID, none="no leader"),
-    Column("from_replicas", "from"),
-    Column("to_replicas", "to"),
+    DataColumn("name", "partition"),
+    DataColumn("state", "state", Kind.STATE, tones=STATE_TONES),
+    DataColumn("done_ratio", "done", Kind.SHARE),
+    DataColumn("eta_s", "in sync in", Kind.DURATION, none="–"),
+    DataColumn("finish_ms", "in sync at", Kind.CLOCK, none="–"),
+    DataColumn("reason", "why", none="", is_long=True),
+    DataColumn("remaining_bytes", "left to copy", Kind.SIZE),
+    DataColumn("catch_up_bytes_per_s", "gain", Kind.RATE),
+    DataColumn("lag_offsets", "lag, offsets", Kind.NUMBER),
+    DataColumn("write_bytes_per_s", "written", Kind.RATE),
+    DataColumn("adding_replica", "new on broker", Kind.ID),
+    DataColumn("leader", "leader", Kind.ID, none="no leader"),
+    DataColumn("from_replicas", "from"),
+    DataColumn("to_replicas", "to"),
 )
 
 
@@ -58,19 +58,12 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
 
 
-def _empty_text(moment: Moment) -> str:
-    if not moment.moving_partitions:
-        return "No partition is in a reassignment."
-    return "Nothing is known of new replicas yet." if moment.behind else "No new replica is behind."
-
-
 def _is_shown(row: Row, address: Address) -> bool:
     return (address.topic or "") in row["topic"] and address.state in (None, row["state"])
 
 
-def _rows(moment: Moment) -> list[Row]:
+def _rows(moment: ClusterMoment) -> list[Row]:
     statuses = {status.load.broker_role: status for status in moment.statuses}
-    read_ms = moment.tick_ms if moment.finish is None else moment.finish.tick_ms
     adding: dict[TopicPartition, set[int]] = defaultdict(set)
     for replica in moment.replicas:
         adding[replica.name].add(replica.adding_replica)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.dashboard.address import Address, View
-from headroom.dashboard.data.timeline import Range
+from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Row, Tone
+from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Kind, Row, Tone
 from headroom.planning.reassignments.run.journal import StepKind, StepState
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.schemas.text.amounts import rate_text
@@ -21,23 +21,23 @@ _TONES = {
 }
 _STATES = {"done": Tone.GOOD, "ended early": Tone.WARNING, "not ended": Tone.UNKNOWN}
 _COLUMNS = (
-    Column("run_id", "run", link="url"),
-    Column("began_ms", "begun", Kind.MOMENT),
-    Column("last_ms", "last step", Kind.MOMENT),
-    Column("command", "command"),
-    Column("by", "by"),
-    Column("state", "state", Kind.STATE, tones=_STATES),
-    Column("steps", "steps", Kind.NUMBER),
-    Column("failed", "failed", Kind.NUMBER),
+    DataColumn("run_id", "run", link="url"),
+    DataColumn("began_ms", "begun", Kind.MOMENT),
+    DataColumn("last_ms", "last step", Kind.MOMENT),
+    DataColumn("command", "command"),
+    DataColumn("by", "by"),
+    DataColumn("state", "state", Kind.STATE, tones=_STATES),
+    DataColumn("steps", "steps", Kind.NUMBER),
+    DataColumn("failed", "failed", Kind.NUMBER),
 )
 _STEP_COLUMNS = (
-    Column("at_ms", "at", Kind.MOMENT),
-    Column("step", "step"),
-    Column("state", "state", Kind.STATE, tones=_TONES),
-    Column("subject", "what"),
-    Column("before", "before", none="–", text_key="before_text"),
-    Column("after", "after", none="–", text_key="after_text"),
-    Column("by", "by"),
+    DataColumn("at_ms", "at", Kind.MOMENT),
+    DataColumn("step", "step"),
+    DataColumn("state", "state", Kind.STATE, tones=_TONES),
+    DataColumn("subject", "what"),
+    DataColumn("before", "before", none="–", text_key="before_text"),
+    DataColumn("after", "after", none="–", text_key="after_text"),
+    DataColumn("by", "by"),
 )
 # By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
 _SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms, max(last_ms) AS last_ms,
@@ -78,14 +78,14 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
     return [*blocks, DataTable("runs", "Changes", _COLUMNS, linked, empty)]
 
 
-def steps_table(site: Site, ticks: Range) -> DataTable:
+def steps_table(site: Site, ticks: TickRange) -> DataTable:
     """Return the steps of all commands in a range, in the order of time.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
     condition = f'"cluster" = {sql_text(ticks.cluster)} AND at_ms BETWEEN {ticks.first_ms} AND {ticks.last_ms}'
-    columns = (Column("run_id", "run"), Column("command", "command"), *_STEP_COLUMNS)
+    columns = (DataColumn("run_id", "run"), DataColumn("command", "command"), *_STEP_COLUMNS)
     return DataTable("steps", "Steps", columns, _steps(site, condition), "No command of Headroom changed the cluster.")
 
 

@@ -8,21 +8,21 @@ from dataclasses import replace
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.history import ThrottlePoint, throttle_history
-from headroom.dashboard.data.moment import Moment
-from headroom.dashboard.data.timeline import Range
+from headroom.dashboard.data.moment import ClusterMoment
+from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import (
     Bar,
     Block,
     Chart,
-    Column,
+    DataColumn,
     DataTable,
     Kind,
     Paragraph,
     Row,
     Tone,
 )
-from headroom.dashboard.views.chart import Line, over_time
+from headroom.dashboard.views.chart import ChartLine, over_time
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import Verdict
@@ -39,50 +39,50 @@ VERDICT_TONES: Mapping[str, Tone] = {
     Verdict.NO_DATA.value: Tone.UNKNOWN,
 }
 _RATES = (
-    Column("in_sync_bytes_per_s", "in-sync followers use", Kind.RATE),
-    Column("required_bytes_per_s", "all followers require", Kind.RATE),
-    Column("quota_bytes_per_s", "measured", Kind.RATE),
+    DataColumn("in_sync_bytes_per_s", "in-sync followers use", Kind.RATE),
+    DataColumn("required_bytes_per_s", "all followers require", Kind.RATE),
+    DataColumn("quota_bytes_per_s", "measured", Kind.RATE),
 )
 _COLUMNS = (
-    Column("subject", "broker and role", link="throttle"),
-    Column("verdict", "verdict", Kind.STATE, tones=VERDICT_TONES),
-    Column("bar", "carries", Kind.BAR, none=""),
-    Column("throttle_bytes_per_s", "throttle", Kind.RATE, none_key="throttle_none"),
+    DataColumn("subject", "broker and role", link="throttle"),
+    DataColumn("verdict", "verdict", Kind.STATE, tones=VERDICT_TONES),
+    DataColumn("bar", "carries", Kind.BAR, none=""),
+    DataColumn("throttle_bytes_per_s", "throttle", Kind.RATE, none_key="throttle_none"),
     *_RATES,
-    Column("headroom_bytes_per_s", "headroom", Kind.RATE, none="–"),
-    Column("replicas", "replicas behind it", Kind.NUMBER),
-    Column("remaining_bytes", "left to copy", Kind.SIZE),
-    Column("eta_s", "in sync in", Kind.DURATION, none="–"),
-    Column("reason", "unknown because", none="", is_long=True),
+    DataColumn("headroom_bytes_per_s", "headroom", Kind.RATE, none="–"),
+    DataColumn("replicas", "replicas behind it", Kind.NUMBER),
+    DataColumn("remaining_bytes", "left to copy", Kind.SIZE),
+    DataColumn("eta_s", "in sync in", Kind.DURATION, none="–"),
+    DataColumn("reason", "unknown because", none="", is_long=True),
 )
 _POINT_COLUMNS = (
-    Column("tick_ms", "at", Kind.MOMENT),
-    Column("ticks", "ticks", Kind.NUMBER),
-    Column("throttle_bytes_per_s", "throttle", Kind.RATE, none="none, or unknown"),
+    DataColumn("tick_ms", "at", Kind.MOMENT),
+    DataColumn("ticks", "ticks", Kind.NUMBER),
+    DataColumn("throttle_bytes_per_s", "throttle", Kind.RATE, none="none, or unknown"),
     *_RATES,
-    Column("verdict", "verdict", Kind.STATE, tones=VERDICT_TONES),
-    Column("remaining_bytes", "left to copy", Kind.SIZE),
+    DataColumn("verdict", "verdict", Kind.STATE, tones=VERDICT_TONES),
+    DataColumn("remaining_bytes", "left to copy", Kind.SIZE),
 )
 _BEHIND_COLUMNS = (
-    Column("name", "partition"),
-    Column("bytes_per_s", "counts with", Kind.RATE),
-    Column("write_bytes_per_s", "written", Kind.RATE),
-    Column("followers", "followers", Kind.NUMBER),
-    Column("in_sync_followers", "in sync", Kind.NUMBER),
-    Column("leader", "leader", Kind.ID, none="no leader"),
-    Column("previous_leader", "led before by", Kind.ID, none=""),
-    Column("remaining_bytes", "left to copy", Kind.SIZE, none="–"),
+    DataColumn("name", "partition"),
+    DataColumn("bytes_per_s", "counts with", Kind.RATE),
+    DataColumn("write_bytes_per_s", "written", Kind.RATE),
+    DataColumn("followers", "followers", Kind.NUMBER),
+    DataColumn("in_sync_followers", "in sync", Kind.NUMBER),
+    DataColumn("leader", "leader", Kind.ID, none="no leader"),
+    DataColumn("previous_leader", "led before by", Kind.ID, none=""),
+    DataColumn("remaining_bytes", "left to copy", Kind.SIZE, none="–"),
 )
 _RATE_COLUMNS = (
-    Column("name", "partition"),
-    Column("write_bytes_per_s", "written", Kind.RATE),
-    Column("method", "measured by", none="unknown"),
+    DataColumn("name", "partition"),
+    DataColumn("write_bytes_per_s", "written", Kind.RATE),
+    DataColumn("method", "measured by", none="unknown"),
 )
 _TRIED_COLUMNS = (
-    Column("subject", "broker and role", link="throttle"),
-    Column("tried", "would it do?", Kind.STATE, tones={"yes": Tone.GOOD, "no": Tone.CRITICAL}),
-    Column("lasting_required_bytes_per_s", "must exceed", Kind.RATE),
-    Column("margin_bytes_per_s", "margin", Kind.RATE),
+    DataColumn("subject", "broker and role", link="throttle"),
+    DataColumn("tried", "would it do?", Kind.STATE, tones={"yes": Tone.GOOD, "no": Tone.CRITICAL}),
+    DataColumn("lasting_required_bytes_per_s", "must exceed", Kind.RATE),
+    DataColumn("margin_bytes_per_s", "margin", Kind.RATE),
 )
 
 
@@ -140,14 +140,14 @@ def _row(status: ThrottleStatus, address: Address, most_bytes_per_s: float) -> R
     }
 
 
-def _of_broker(site: Site, address: Address, moment: Moment, broker_role: BrokerRole) -> list[Block]:
+def _of_broker(site: Site, address: Address, moment: ClusterMoment, broker_role: BrokerRole) -> list[Block]:
     last_ms = moment.tick_ms if address.at is None else address.at
     first_ms = last_ms - address.span * 1000
     status = next((s for s in moment.statuses if s.load.broker_role == broker_role), None)
     if status is None:
         text = f"Broker {broker_role.broker} has no row as {broker_role.role.value} in this tick."
         return [Paragraph(text, Tone.UNKNOWN)]
-    blocks: list[Block] = [chart_of(site, Range(moment.cluster, first_ms, last_ms), broker_role)]
+    blocks: list[Block] = [chart_of(site, TickRange(moment.cluster, first_ms, last_ms), broker_role)]
     behind = [
         {
             **vars(p),
@@ -169,7 +169,7 @@ def _of_broker(site: Site, address: Address, moment: Moment, broker_role: Broker
     return blocks
 
 
-def chart_of(site: Site, ticks: Range, broker_role: BrokerRole) -> Chart:
+def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
     """Return the chart of a throttle over a range.
 
     Raises:
@@ -181,11 +181,11 @@ def chart_of(site: Site, ticks: Range, broker_role: BrokerRole) -> Chart:
     table = DataTable("history", f"{subject}, by time", _POINT_COLUMNS, [vars(point) for point in points[::-1]])
     title = f"Throttle of {subject}, {duration_text((ticks.last_ms - ticks.first_ms) / 1000)}"
     lines = [
-        Line("all followers require", [p.required_bytes_per_s for p in points], is_area=True),
-        Line("in-sync followers use", [p.in_sync_bytes_per_s for p in points], is_area=True),
-        Line("does not fit", _too_much(points)),
-        Line("measured", [p.quota_bytes_per_s for p in points]),
-        Line("throttle", [p.throttle_bytes_per_s for p in points]),
+        ChartLine("all followers require", [p.required_bytes_per_s for p in points], is_area=True),
+        ChartLine("in-sync followers use", [p.in_sync_bytes_per_s for p in points], is_area=True),
+        ChartLine("does not fit", _too_much(points)),
+        ChartLine("measured", [p.quota_bytes_per_s for p in points]),
+        ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
     svg = over_time(title, [p.tick_ms for p in points], lines) if points else ""
     most = max((point.ticks for point in points), default=1)
@@ -208,7 +208,7 @@ def _too_much(points: Sequence[ThrottlePoint]) -> list[float | None]:
     return [p.required_bytes_per_s if is_shown else None for p, is_shown in zip(points, shown, strict=True)]
 
 
-def tried_at(moment: Moment, rate_bytes_per_s: float, address: Address) -> list[Block]:
+def tried_at(moment: ClusterMoment, rate_bytes_per_s: float, address: Address) -> list[Block]:
     """Return what a throttle would do on every broker and role that it would limit.
 
     Args:

@@ -10,16 +10,16 @@ from headroom.dashboard.data.timeline import (
     MOST_EVENTS,
     AlertStep,
     ProgressPoint,
-    Range,
-    RateChange,
+    ThrottleStep,
+    TickRange,
     alert_steps,
     leader_switches,
     progress_history,
     rate_changes,
 )
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Chart, Column, DataTable, Kind, Paragraph, Row, Tone
-from headroom.dashboard.views.chart import Line, over_time
+from headroom.dashboard.views.blocks import Block, Chart, DataColumn, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.chart import ChartLine, over_time
 from headroom.dashboard.views.headline import SEVERITY_TONES
 from headroom.dashboard.views.runs import value_text
 from headroom.dashboard.views.throttles import VERDICT_TONES
@@ -32,19 +32,19 @@ from headroom.streaming.delta.query import sql_text
 
 _TONES = {tone.value: tone for tone in Tone}
 _COLUMNS = (
-    Column("at_ms", "at", Kind.MOMENT, link="url"),
-    Column("what", "what"),
-    Column("tone", "how", Kind.STATE, tones=_TONES),
-    Column("text", "text", is_long=True),
+    DataColumn("at_ms", "at", Kind.MOMENT, link="url"),
+    DataColumn("what", "what"),
+    DataColumn("tone", "how", Kind.STATE, tones=_TONES),
+    DataColumn("text", "text", is_long=True),
 )
 _POINT_COLUMNS = (
-    Column("tick_ms", "at", Kind.MOMENT),
-    Column("replicas", "new replicas", Kind.NUMBER),
-    Column("in_sync", "in sync", Kind.NUMBER),
-    Column("never", "never", Kind.NUMBER),
-    Column("unknown", "unknown", Kind.NUMBER),
-    Column("remaining_bytes", "left to copy", Kind.SIZE),
-    Column("finish_ms", "expected finish", Kind.MOMENT, none="–"),
+    DataColumn("tick_ms", "at", Kind.MOMENT),
+    DataColumn("replicas", "new replicas", Kind.NUMBER),
+    DataColumn("in_sync", "in sync", Kind.NUMBER),
+    DataColumn("never", "never", Kind.NUMBER),
+    DataColumn("unknown", "unknown", Kind.NUMBER),
+    DataColumn("remaining_bytes", "left to copy", Kind.SIZE),
+    DataColumn("finish_ms", "expected finish", Kind.MOMENT, none="–"),
 )
 _STEPS_SQL = """SELECT at_ms, command, step, state, subject, "before", "after", "by" FROM data
     WHERE "cluster" = {cluster} AND state <> 'intended' AND at_ms BETWEEN {first_ms} AND {last_ms}
@@ -61,11 +61,11 @@ def timeline(site: Site, address: Address) -> Sequence[Block]:
     if moment is None:
         return [Paragraph("There is no tick to show.", Tone.UNKNOWN)]
     last_ms = moment.tick_ms if address.at is None else address.at
-    ticks = Range(moment.cluster, last_ms - address.span * 1000, last_ms, address.topic)
+    ticks = TickRange(moment.cluster, last_ms - address.span * 1000, last_ms, address.topic)
     return timeline_of(site, ticks, address)
 
 
-def timeline_of(site: Site, ticks: Range, address: Address) -> list[Block]:
+def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     """Return the timeline of a range.
 
     Args:
@@ -84,7 +84,7 @@ def timeline_of(site: Site, ticks: Range, address: Address) -> list[Block]:
     return [*_charts(points, ticks), DataTable("events", "What happened", _COLUMNS, linked, empty, note)]
 
 
-def _charts(points: Sequence[ProgressPoint], ticks: Range) -> list[Block]:
+def _charts(points: Sequence[ProgressPoint], ticks: TickRange) -> list[Block]:
     if not points:
         return [Paragraph("No partition was in a reassignment in this time.")]
     rows = [{**vars(point), "finish_ms": point.finish_ms} for point in points]
@@ -92,13 +92,13 @@ def _charts(points: Sequence[ProgressPoint], ticks: Range) -> list[Block]:
     times_ms = [point.tick_ms for point in points]
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     thinned = f"One tick in {duration_text(ticks.step_ms / 1000)}." if len(points) > 1 and ticks.step_ms > 1000 else ""
-    left = Line("left to copy", [float(p.remaining_bytes) for p in points], is_area=True)
+    left = ChartLine("left to copy", [float(p.remaining_bytes) for p in points], is_area=True)
     title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms)}"
     blocks: list[Block] = [Chart(title, over_time(title, times_ms, [left], size_text), table, thinned)]
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]
     if any(one is not None for one in expected):
         title = "When the end was expected, by the tick that expected it"
-        svg = over_time(title, times_ms, [Line("expected finish", expected)], _clock, from_zero=False)
+        svg = over_time(title, times_ms, [ChartLine("expected finish", expected)], _clock, from_zero=False)
         note = "A gap: never at the throttles of then, or unknown."
         blocks.append(
             Chart(title, svg, DataTable("finish", "Expected finish, by time", _POINT_COLUMNS, rows[::-1]), note)
@@ -110,7 +110,7 @@ def _clock(epoch_ms: float) -> str:
     return clock_text(round(epoch_ms)).removesuffix(" UTC")
 
 
-def _events(site: Site, ticks: Range) -> Iterator[Row]:
+def _events(site: Site, ticks: TickRange) -> Iterator[Row]:
     for switch in leader_switches(site.tables, ticks):
         names = join_names(switch.names, switch.partitions)
         text = f"{names}: broker {switch.previous_leader} to broker {switch.broker}"
@@ -133,7 +133,7 @@ def _event(at_ms: int, what: str, tone: Tone, text: str) -> Row:
     return {"at_ms": at_ms, "what": what, "tone": tone.value, "text": text}
 
 
-def _changes(changes: Sequence[RateChange]) -> Iterator[Row]:
+def _changes(changes: Sequence[ThrottleStep]) -> Iterator[Row]:
     """Yield one event for each change at a tick, with all brokers and roles that it is of."""
     subjects: dict[tuple[int, str, Tone], list[str]] = defaultdict(list)
     for change in changes:

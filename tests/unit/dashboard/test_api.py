@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headroom.dashboard.address import View
 from headroom.dashboard.rendering import VIEWS, table_csv
-from headroom.dashboard.views.blocks import Column, DataTable, Paging, tables_of
+from headroom.dashboard.views.blocks import DataColumn, DataTable, Paging, tables_of
 from headroom.schemas.keys import Role
 from tests.unit.builders.dashboard_store import MB, TICK_MS, DashboardStore, at, event, leader_row, new_replica
 from tests.unit.builders.throttle_status import partition, status
@@ -80,7 +80,7 @@ def cell_of(value: object) -> str:
 TABLE = DataTable(
     "t",
     "T",
-    (Column("name", "name"), Column("size", "size")),
+    (DataColumn("name", "name"), DataColumn("size", "size")),
     [{"name": name, "size": size} for name, size in (("c", 2), ("a", None), ("b", 3), ("e", None), ("d", 1))],
 )
 

@@ -330,34 +330,6 @@ def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) 
     assert client.get("/api/v1/moves").json()["replicas"]["rows"][0]["eta_s"] == 1e12
 
 
-def test_a_verdict_is_newer_than_the_rows_of_replicas(store: DashboardStore) -> None:
-    store.throttles(ENOUGH, tick_ms=TICK_MS - 4000)
-    store.replicas(new_replica(eta_s=60.0), tick_ms=TICK_MS - 4000)
-    store.throttles(TOO_LOW)
-    found = shown(store)
-    assert (found.tone, found.tick_ms) == (Tone.CRITICAL, TICK_MS)
-    assert found.text == "At the throttles in force the replicas behind broker 1 as leader never get in sync."
-
-
-def test_without_rows_of_replicas_the_finish_is_unknown(store: DashboardStore) -> None:
-    store.throttles(ENOUGH, status(3, Role.FOLLOWER, 12, 10, partition()))
-    found = shown(store)
-    assert found.tone is Tone.UNKNOWN
-    assert found.text == (
-        "One partition is in a reassignment; when they are done is unknown: gold/reassignment_progress has no row of "
-        "this time."
-    )
-
-
-def test_a_reassignment_whose_replicas_are_all_in_sync_is_good(store: DashboardStore) -> None:
-    store.throttles(ENOUGH)
-    found = shown(store)
-    assert (found.tone, found.text) == (
-        Tone.GOOD,
-        "One partition is in a reassignment, and no new replica is behind.",
-    )
-
-
 def test_the_newest_tick_is_found_without_a_read_of_older_days(
     store: DashboardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.data.history import throttle_history
-from headroom.dashboard.data.moment import Moment
-from headroom.dashboard.data.timeline import MOST_POINTS, Range
+from headroom.dashboard.data.moment import ClusterMoment
+from headroom.dashboard.data.timeline import MOST_POINTS, TickRange
 from headroom.dashboard.views.blocks import Block, Chart, DataTable, Paragraph, Tone
-from headroom.dashboard.views.chart import Line, over_time
+from headroom.dashboard.views.chart import ChartLine, over_time
 from headroom.dashboard.views.throttles import throttles, tried_at
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
@@ -114,7 +114,7 @@ def test_the_verdict_on_a_rate_is_that_of_planning(in_sync: int, behind: int, do
     lasting = one.load.lasting_required_bytes_per_s
     assert lasting == (in_sync + behind + down) * MB
     for rate, enough in ((lasting, False), (nextafter(lasting, 0), False), (nextafter(lasting, inf), True)):
-        paragraph, rows, *_ = tried_at(Moment(CLUSTER, TICK_MS, (one,), (), None), rate, at())
+        paragraph, rows, *_ = tried_at(ClusterMoment(CLUSTER, TICK_MS, (one,), (), None), rate, at())
         assert isinstance(paragraph, Paragraph)
         assert isinstance(rows, DataTable)
         assert rows.rows[0]["tried"] == ("yes" if enough else "no")
@@ -228,7 +228,7 @@ def test_a_day_is_at_most_721_points_with_the_worst_of_their_ticks(store: Dashbo
     store.rows(THROTTLE_HEADROOM, *rows)
     tables = store.site().tables
     last_ms = TICK_MS + shift_ms
-    points = throttle_history(tables, Range(CLUSTER, last_ms - 86_400_000, last_ms), BrokerRole(1, Role.LEADER))
+    points = throttle_history(tables, TickRange(CLUSTER, last_ms - 86_400_000, last_ms), BrokerRole(1, Role.LEADER))
     assert len(points) <= MOST_POINTS + 1 == 721
     # A day, both ends included.
     assert sum(point.ticks for point in points) == 1441
@@ -244,7 +244,7 @@ def test_a_day_is_at_most_721_points_with_the_worst_of_their_ticks(store: Dashbo
 @given(st.integers(60, 604_800), st.integers(0, 10**7))
 def test_no_range_has_more_points(span_s: int, first_ms: int) -> None:
     """The steps of a range, as the query counts them, whatever moment it begins at."""
-    step_ms = Range(CLUSTER, first_ms, first_ms + span_s * 1000).step_ms
+    step_ms = TickRange(CLUSTER, first_ms, first_ms + span_s * 1000).step_ms
     assert (first_ms + span_s * 1000) // step_ms - first_ms // step_ms + 1 <= MOST_POINTS + 1
 
 
@@ -254,7 +254,7 @@ VALUES = st.none() | st.sampled_from([0.0, 1.0, 5e6]) | st.floats(0, 1e13)
 @given(st.lists(VALUES, min_size=1, max_size=6), st.sampled_from([0, 1, 1000, 604_800_000]))
 def test_every_chart_is_well_formed_and_has_no_script_and_style(rates: list[float | None], step_ms: int) -> None:
     times = [TICK_MS + n * step_ms for n in range(len(rates))]
-    svg = over_time("Throttle & <broker>", times, [Line("a", rates, True), Line("b", rates[::-1])])
+    svg = over_time("Throttle & <broker>", times, [ChartLine("a", rates, True), ChartLine("b", rates[::-1])])
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == "Throttle & <broker>"
     names = {node.tag.rpartition("}")[2] for node in root.iter()}

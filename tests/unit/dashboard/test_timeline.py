@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.cli.main import headroom
 from headroom.dashboard.app import played
-from headroom.dashboard.data.timeline import MOST_POINTS, Range, leader_switches, progress_history
+from headroom.dashboard.data.timeline import MOST_POINTS, TickRange, leader_switches, progress_history
 from headroom.dashboard.report import report
 from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
 from headroom.dashboard.views.timeline import timeline
@@ -20,7 +20,7 @@ from headroom.schemas.keys import Role
 from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, at, event, new_replica, values
 from tests.unit.builders.throttle_status import partition, status
 
-DAY = Range(CLUSTER, TICK_MS - 86_400_000, TICK_MS)
+DAY = TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS)
 SWITCH = LeaderSwitch(previous_leader=1, partitions=5, bytes_per_s=4e6, switch_tick_ms=TICK_MS - 3000, names=("t-0",))
 
 
@@ -67,7 +67,7 @@ def test_events_are_the_newest_first_with_all_brokers_of_a_change(moved: Dashboa
 def test_a_switch_is_one_event_although_each_tick_of_its_window_has_it(moved: DashboardStore) -> None:
     (switch,) = leader_switches(moved.site().tables, DAY)
     assert (switch.tick_ms, switch.broker, switch.previous_leader, switch.partitions) == (TICK_MS - 3000, 2, 1, 5)
-    assert leader_switches(moved.site().tables, Range(CLUSTER, DAY.first_ms, DAY.last_ms, "other")) == []
+    assert leader_switches(moved.site().tables, TickRange(CLUSTER, DAY.first_ms, DAY.last_ms, "other")) == []
 
 
 def test_alerts_and_commands_are_events_of_their_cluster(store: DashboardStore) -> None:
@@ -92,7 +92,7 @@ def test_alerts_and_commands_are_events_of_their_cluster(store: DashboardStore) 
 
 
 def test_progress_has_what_is_left_and_when_the_end_was_expected(moved: DashboardStore) -> None:
-    points = progress_history(moved.site().tables, Range(CLUSTER, TICK_MS - 10_000, TICK_MS))
+    points = progress_history(moved.site().tables, TickRange(CLUSTER, TICK_MS - 10_000, TICK_MS))
     assert values([vars(p) for p in points], "tick_ms", "never", "remaining_bytes") == [
         (TICK_MS - 5000, 0, 30_000_000),
         (TICK_MS - 3000, 1, 31_000_000),
@@ -107,9 +107,9 @@ def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> N
         store.replicas(new_replica(), tick_ms=TICK_MS - tick * 100_000)
     store.throttles(status(1, Role.LEADER, 12, 10, partition()))
     site = store.site()
-    assert len(progress_history(site.tables, Range(CLUSTER, TICK_MS - 86_400_000, TICK_MS))) <= MOST_POINTS + 1
+    assert len(progress_history(site.tables, TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS))) <= MOST_POINTS + 1
     # A point is the last tick of its time, and the newest one is always there.
-    points = progress_history(site.tables, Range(CLUSTER, TICK_MS - 86_400_000_0, TICK_MS))
+    points = progress_history(site.tables, TickRange(CLUSTER, TICK_MS - 86_400_000_0, TICK_MS))
     assert len(points) < 50
     assert points[-1].tick_ms == TICK_MS
 
@@ -175,9 +175,9 @@ def test_a_report_opens_without_script_and_without_a_network(moved: DashboardSto
 
 def test_a_report_of_a_time_without_ticks_is_refused(moved: DashboardStore) -> None:
     with pytest.raises(HeadroomError, match="has no tick from"):
-        report(moved.site(), Range(CLUSTER, TICK_MS - 86_400_000, TICK_MS - 43_200_000))
+        report(moved.site(), TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS - 43_200_000))
     with pytest.raises(HeadroomError, match="cluster other"):
-        report(moved.site(), Range("other", DAY.first_ms, DAY.last_ms))
+        report(moved.site(), TickRange("other", DAY.first_ms, DAY.last_ms))
 
 
 def command(store: DashboardStore, *arguments: str) -> str:

@@ -10,7 +10,10 @@ from pathlib import Path
 from headroom.schemas.config import Settings
 from tests.support.paths import REPOSITORY
 
-LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli", "benchmarks", "scripts")
+LAYERS = (
+    *("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli", "benchmarks"),
+    "scripts",
+)
 NAME = re.compile(rf"``((?:{'|'.join(LAYERS)})\.[A-Za-z_][\w.]*)``")
 
 
