@@ -304,14 +304,14 @@ def test_a_form_leads_to_the_address_of_what_was_chosen(tab: Tab) -> None:
     page = tab.open("/moves?sort=name")
     page.get_by_label("Topic").fill("orders & more")
     page.get_by_label("State").select_option("never")
-    page.get_by_label("ClusterMoment").fill("2027-01-15T08:00:01")
+    page.get_by_label("Moment (UTC)").fill("2027-01-15T08:00:01")
     with page.expect_navigation():
         page.get_by_role("button", name="Show").click()
     # 1,800,000,000 s after the epoch, and one more.
     expected = {"sort": ["name"], "topic": ["orders & more"], "state": ["never"], "at": ["1800000001000"]}
     assert query_of(page) == expected
     assert page.get_by_label("Topic").input_value() == "orders & more"
-    assert page.get_by_label("ClusterMoment").input_value() == "2027-01-15T08:00:01"
+    assert page.get_by_label("Moment (UTC)").input_value() == "2027-01-15T08:00:01"
     page.get_by_label("Topic").fill("")
     with page.expect_navigation():
         page.get_by_label("Topic").press("Enter")
