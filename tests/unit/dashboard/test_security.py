@@ -346,6 +346,8 @@ def require_policy(html: str) -> None:
                 assert value is not None, element
                 assert value.startswith(("/", "#")), element
                 assert not value.startswith("//"), element
+    # What is read first is what a screen reader finds first; the form for the token has no sentence.
+    assert len(page.all("h1")) == (0 if page.all("form", **{"data-login": None}) else 1)
     scripts = page.all("script")
     assert [(script.attributes.get("src"), script.text) for script in scripts] in ([], [("/static/page.js", "")])
     shown = "".join(page.texts("body")).replace("\n", "")
