@@ -176,7 +176,7 @@ def _chart(status: ThrottleStatus, points: Sequence[ThrottlePoint], address: Add
     lines = [
         Line("all followers require", [p.required_bytes_per_s for p in points], is_area=True),
         Line("in-sync followers use", [p.in_sync_bytes_per_s for p in points], is_area=True),
-        Line("does not fit", [_too_much(p) for p in points], is_area=False),
+        Line("does not fit", [_too_much(p) for p in points], has_dots=True),
         Line("measured", [p.quota_bytes_per_s for p in points]),
         Line("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
