@@ -442,7 +442,7 @@ def test_many_threads_read_while_another_process_writes(store: DashboardStore, t
     written = threading.Event()
 
     def read() -> list[int]:
-        counts = []
+        counts: list[int] = []
         while not written.is_set() or not counts:
             counts.append(len(ticks(tables) or ()))
         return [*counts, len(ticks(tables) or ())]

@@ -405,7 +405,7 @@ def test_a_failure_and_a_refused_method_have_the_headers(
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setitem(VIEWS, View.LAG, fail)  # type: ignore[arg-type]
+    monkeypatch.setitem(VIEWS, View.LAG, fail)
     client = hostile.client()
     for answer in (client.get("/lag"), client.get("/api/v1/lag"), client.post("/moves"), client.request("HEAD", "/x")):
         assert answer.status_code in (404, 405, 500)
