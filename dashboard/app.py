@@ -100,6 +100,7 @@ def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> F
     app = FastAPI(
         title="Headroom", docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json", lifespan=lifespan
     )
+    app.state.end_streams = live.stop
     app.mount("/static", StaticFiles(directory=_STATIC))
     # Before the pages, whose paths are a single word too.
     if sessions.is_needed:

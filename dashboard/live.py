@@ -53,9 +53,10 @@ class Live:
         threading.Thread(target=self._follow, name="tables", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread, and the streams at once."""
         self._stopped.set()
         self._wanted.set()
+        self._wake()
 
     async def changes(self, every_s: float) -> AsyncGenerator[int, None]:
         """Yield the version after each change, and at least every so often: ages grow without one.

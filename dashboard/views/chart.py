@@ -23,11 +23,13 @@ class ChartLine(NamedTuple):
         title: title in the legend.
         values: a value for each point of time; None: a gap.
         is_area: whether the area below it is filled.
+        has_dots: whether each value has a dot, so that one between two gaps is seen.
     """
 
     title: str
     values: Sequence[float | None]
     is_area: bool = False
+    has_dots: bool = False
 
 
 def over_time(
@@ -72,7 +74,7 @@ def over_time(
     )
     for line in lines:
         points = list(zip(times_ms, line.values, strict=True))
-        chart.add(line.title, points, fill=line.is_area, allow_interruptions=True)
+        chart.add(line.title, points, fill=line.is_area, allow_interruptions=True, show_dots=line.has_dots)
     chart.add_xml_filter(lambda root: _plain(root, title))
     rendered: str = chart.render(is_unicode=True)
     return rendered

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -77,6 +79,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DashboardStore:
     return store
 
 
+def errors_of(store: DashboardStore) -> Path:
+    """Return the file with what the server reports."""
+    return store.path.parent / "errors.txt"
+
+
 @pytest.fixture(scope="module")
 def server(store: DashboardStore) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Return the address of the page, and its process."""
@@ -84,12 +91,16 @@ def server(store: DashboardStore) -> Iterator[tuple[str, subprocess.Popen[str]]]
     cluster = '[cluster]\nname = "prod"\nbootstrap_servers = "broker1:9092"'
     config.write_text(f'{cluster}\n[store]\npath = "{store.path}"\n', encoding="utf-8")
     command = [sys.executable, "-m", "headroom.cli.main", "dashboard", "--listen", "127.0.0.1:0"]
-    with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
+    command += ["--config", str(config)]
+    with (
+        errors_of(store).open("w", encoding="utf-8") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         assert process.stdout is not None
         first = process.stdout.readline()
         assert first.startswith("Dashboard: http://127.0.0.1:"), first
         yield first.split()[1].rstrip("/"), process
-        # The last test has killed it.
+        # The last test has ended it.
         process.terminate()
         exit_code(process, 20)
 
@@ -330,13 +341,17 @@ def test_a_rate_is_tried_from_the_form(tab: Tab) -> None:
     assert "A throttle of 9.00 MB/s on every broker" in page.locator("#content").text_content()
 
 
-def test_a_page_whose_server_has_ended_says_so(browser: Any, server: tuple[str, subprocess.Popen[str]]) -> None:
+def test_a_server_ends_quietly_under_its_pages_which_say_so(
+    browser: Any, server: tuple[str, subprocess.Popen[str]], store: DashboardStore
+) -> None:
     url, process = server
     tab = Tab(browser, url)
     page = tab.open("/moves")
     assert page.locator("#status").text_content() == ""
-    process.kill()
-    exit_code(process, 10)
+    process.send_signal(signal.SIGINT)
+    # As a shell has it after Ctrl-C.
+    assert exit_code(process, 10) == 130
+    assert errors_of(store).read_text(encoding="utf-8").strip() == ""
     began_s = time.monotonic()
     page.wait_for_selector("#status >> text=This page has not reached its server for", timeout=20_000)
     assert time.monotonic() - began_s <= 20

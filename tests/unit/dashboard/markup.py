@@ -62,7 +62,7 @@ class Markup(HTMLParser):
         for element in self._open:
             element.text += data
 
-    def all(self, tag: str, **attributes: str) -> list[Element]:
+    def all(self, tag: str, **attributes: str | None) -> list[Element]:
         """Return the elements of a name with these attributes."""
         wanted = {name.rstrip("_"): value for name, value in attributes.items()}
         return [e for e in self.elements if e.tag == tag and wanted.items() <= e.attributes.items()]

@@ -76,7 +76,7 @@ def test_the_bounds_themselves_are_accepted() -> None:
 
 def test_an_address_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        Address().page = 2  # type: ignore[misc]
+        Address().page = 2
 
 
 def test_an_address_leaves_defaults_out_and_keeps_the_rest() -> None:

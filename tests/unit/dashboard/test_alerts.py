@@ -49,7 +49,7 @@ def stored_alert(number: int, kind: AlertKind, severity: Severity) -> AlertEvent
     }
     evidence |= {"partitions": [of_partition] * (number % 5), "counting_partitions": number}
     commands = [f"headroom throttle apply --rate {number} --topic '{name}'", "kafka-configs.sh --alter"][: number % 3]
-    advice = {"action": "raise_throttle", "reason": name if number % 2 else "", "commands": commands}
+    advice: dict[str, Any] = {"action": "raise_throttle", "reason": name if number % 2 else "", "commands": commands}
     advice |= {"throttle_bytes_per_s": 9_600_000 if number % 4 else None, "finish_s": 60.0 if number % 5 else None}
     return event(
         f"a{number}",

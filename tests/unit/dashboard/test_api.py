@@ -244,7 +244,7 @@ def test_a_failure_of_the_server_is_said_as_such(store: DashboardStore, monkeypa
     def fail(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setitem(VIEWS, View.LAG, fail)  # type: ignore[arg-type]
+    monkeypatch.setitem(VIEWS, View.LAG, fail)
     answer = store.client().get("/api/v1/lag")
     assert answer.status_code == 500
     assert "secret detail" not in answer.text

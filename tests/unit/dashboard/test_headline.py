@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ COMMAND = "headroom throttle apply --rate 9600000"
 NOW_MS = TICK_MS + 5_000
 
 
-def commanding(alert_id: str = "a", **more: str) -> AlertEvent:
+def commanding(alert_id: str = "a", **more: Any) -> AlertEvent:
     recommendation = {"action": "raise_throttle", "throttle_bytes_per_s": 9_600_000, "commands": [COMMAND, "kafka-x"]}
     return event(alert_id, recommendation=json.dumps(recommendation), **more)
 

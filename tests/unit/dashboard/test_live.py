@@ -345,6 +345,18 @@ def test_streams_that_begin_at_the_same_time_are_not_more_than_the_most(
     in_app(store, monkeypatch, test, every_s=0.05)
 
 
+def test_streams_end_with_the_server(store: DashboardStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.throttles(LEADER)
+
+    async def test(app: FastAPI) -> None:
+        reader = Reader(app)
+        await until(lambda: len(reader.messages) >= 2)
+        app.state.end_streams()
+        await asyncio.wait_for(reader.task, DEADLINE_S / 2)
+
+    in_app(store, monkeypatch, test, every_s=DEADLINE_S)
+
+
 def test_a_stream_of_a_wrong_address_is_refused(store: DashboardStore, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(app: FastAPI) -> None:
         for path, code in (("/events/moves?page=0", 422), ("/events/nosuch", 404)):
@@ -430,7 +442,7 @@ def test_many_threads_read_while_another_process_writes(store: DashboardStore, t
     written = threading.Event()
 
     def read() -> list[int]:
-        counts = []
+        counts: list[int] = []
         while not written.is_set() or not counts:
             counts.append(len(ticks(tables) or ()))
         return [*counts, len(ticks(tables) or ())]

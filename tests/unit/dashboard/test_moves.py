@@ -67,7 +67,7 @@ def test_a_row_has_the_values_of_its_table(store: DashboardStore) -> None:
 
 def test_replicas_before_and_after_follow_from_those_that_are_added_and_removed(store: DashboardStore) -> None:
     # Brokers 4 and 5 replace 1; 2 and 3 stay. Both new replicas are left out of what was before.
-    row = {"replicas": [4, 5, 2, 3, 1], "removing": [1]}
+    row: dict[str, Any] = {"replicas": [4, 5, 2, 3, 1], "removing": [1]}
     store.throttles(ENOUGH)
     store.replicas(new_replica(0, adding_replica=4, **row), new_replica(0, adding_replica=5, **row))
     expected = ("2,3,1", "4,5,2,3")
@@ -181,7 +181,8 @@ def test_a_table_of_an_older_version_has_no_replicas_before_and_after(store: Das
 
 
 def test_rows_of_an_older_version_in_a_newer_table_are_as_unknown(store: DashboardStore) -> None:
-    row = only(store, new_replica(0, **dict.fromkeys(NEWER)))
+    older: dict[str, Any] = dict.fromkeys(NEWER)
+    row = only(store, new_replica(0, **older))
     assert (row["from_replicas"], row["to_replicas"], row["done_ratio"]) == (None, None, None)
 
 

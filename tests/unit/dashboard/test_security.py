@@ -346,6 +346,8 @@ def require_policy(html: str) -> None:
                 assert value is not None, element
                 assert value.startswith(("/", "#")), element
                 assert not value.startswith("//"), element
+    # What is read first is what a screen reader finds first; the form for the token has no sentence.
+    assert len(page.all("h1")) == (0 if page.all("form", **{"data-login": None}) else 1)
     scripts = page.all("script")
     assert [(script.attributes.get("src"), script.text) for script in scripts] in ([], [("/static/page.js", "")])
     shown = "".join(page.texts("body")).replace("\n", "")
@@ -403,7 +405,7 @@ def test_a_failure_and_a_refused_method_have_the_headers(
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setitem(VIEWS, View.LAG, fail)  # type: ignore[arg-type]
+    monkeypatch.setitem(VIEWS, View.LAG, fail)
     client = hostile.client()
     for answer in (client.get("/lag"), client.get("/api/v1/lag"), client.post("/moves"), client.request("HEAD", "/x")):
         assert answer.status_code in (404, 405, 500)

@@ -264,6 +264,15 @@ def test_every_chart_is_well_formed_and_has_no_script_and_style(rates: list[floa
     assert not [value for _, value in attributes if "://" in value or "NaN" in value or "nan" in value]
 
 
+def test_a_single_point_that_does_not_fit_is_seen(store: DashboardStore) -> None:
+    too_low = status(1, Role.LEADER, 12, 15, partition(), in_sync_mb=0)
+    for n, one in enumerate([LEADER, too_low, LEADER]):
+        store.throttles(one, tick_ms=TICK_MS + n * 60_000)
+    chart, _ = history(store, 1, "leader", at=TICK_MS + 120_000)
+    dots = [node for node in ElementTree.fromstring(chart.svg).iter() if node.tag.endswith("circle")]
+    assert len(dots) == 1
+
+
 def test_evidence_and_rates_of_a_leader_are_shown(store: DashboardStore) -> None:
     store.throttles(replace(LEADER, partitions=(partition(0, leader=1001), partition(1, write_bytes_per_s=None))))
     store.rates(("t", 0, 1, 2e6, "log_size"), ("t", 1, 1, None, None), ("t", 2, 2, 3e6, "log_size"))
