@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.alerts import alerts
-from headroom.dashboard.views.blocks import Block, DataTable, Kind, tables_of
+from headroom.dashboard.views.blocks import AlertCard, Block, DataTable, Kind, tables_of
 from headroom.dashboard.views.headline import Headline, headline
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
@@ -119,20 +119,23 @@ def render_message(title: str, text: str, link: str = "/") -> str:
 
 
 def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:
-    """Return the tables of a view: the same values as on the page, by name.
+    """Return the tables of a view: the same values as on the page, by name. Alerts that have not ended are ``active``.
 
     Raises:
         HeadroomError: a table cannot be read.
     """
-    return {
+    blocks = VIEWS[view](site, address)
+    tables = {
         table.name: {
             "rows": [_values(table, row) for row in table.page(address.paging)],
             "total": len(table.rows),
             "page": address.page,
             "pages": table.pages(address.paging),
         }
-        for table in tables_of(VIEWS[view](site, address))
+        for table in tables_of(blocks)
     }
+    active = [{**vars(block), "tone": block.tone.value} for block in blocks if isinstance(block, AlertCard)]
+    return {**tables, "active": {"rows": active, "total": len(active)}} if view is View.ALERTS else tables
 
 
 def headline_json(site: Site, address: Address) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def serve(
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").addFilter(_WithoutSlowReaders())
-    server = _Server(config, on_started)
+    server = _Server(config, on_started, app.state.end_streams)
 
     def end() -> None:
         stop.wait()

@@ -19,6 +19,7 @@ from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_
 
 # Silences begin and end without a commit.
 _ALERTS_MS = 5_000
+_CLUSTERS_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Site:
         self.tables = OpenTables(self.settings.store.path)
         self.moments = MomentReader(self.tables, clock_ms)
         self._lock = threading.Lock()
+        self._clusters: tuple[int, list[str]] = (-_CLUSTERS_MS, [])
         self._alerts: tuple[object, list[CurrentAlert] | None] = (None, None)
 
     def clusters(self) -> list[str]:
@@ -66,7 +68,15 @@ class Site:
         Raises:
             HeadroomError: the tables cannot be read.
         """
-        return list(dict.fromkeys([*self._configured, *self.moments.clusters()]))
+        with self._lock:
+            read_ms, known = self._clusters
+        # All days are read for it, and a cluster is new once in its life.
+        at_ms = self.clock_ms()
+        if not read_ms <= at_ms < read_ms + _CLUSTERS_MS:
+            known = self.moments.clusters()
+            with self._lock:
+                self._clusters = (at_ms, known)
+        return list(dict.fromkeys([*self._configured, *known]))
 
     def cluster(self, address: Address) -> str:
         """Return the name of the cluster that an address is about."""

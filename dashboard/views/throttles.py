@@ -25,7 +25,7 @@ from headroom.dashboard.views.blocks import (
 from headroom.dashboard.views.chart import ChartLine, over_time
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
-from headroom.schemas.alerts import Verdict
+from headroom.schemas.alerts import TOO_LOW, Verdict
 from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text
 
@@ -80,7 +80,7 @@ _RATE_COLUMNS = (
 )
 _TRIED_COLUMNS = (
     DataColumn("subject", "broker and role", link="throttle"),
-    DataColumn("tried", "would it do?", Kind.STATE, tones={"yes": Tone.GOOD, "no": Tone.CRITICAL}),
+    DataColumn("verdict", "verdict then", Kind.STATE, tones=VERDICT_TONES),
     DataColumn("lasting_required_bytes_per_s", "must exceed", Kind.RATE),
     DataColumn("margin_bytes_per_s", "margin", Kind.RATE),
 )
@@ -183,7 +183,7 @@ def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
     lines = [
         ChartLine("all followers require", [p.required_bytes_per_s for p in points], is_area=True),
         ChartLine("in-sync followers use", [p.in_sync_bytes_per_s for p in points], is_area=True),
-        ChartLine("does not fit", _too_much(points)),
+        ChartLine("does not fit", [_too_much(p) for p in points], has_dots=True),
         ChartLine("measured", [p.quota_bytes_per_s for p in points]),
         ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
@@ -193,19 +193,10 @@ def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
     return Chart(title, svg, table, note)
 
 
-def _too_much(points: Sequence[ThrottlePoint]) -> list[float | None]:
-    """Return the required rate where it does not fit below the throttle, and at the point after; None elsewhere.
-
-    A single point would be no line.
-    """
-    exceeds = [
-        p.throttle_bytes_per_s is not None
-        and p.required_bytes_per_s is not None
-        and p.throttle_bytes_per_s <= p.required_bytes_per_s
-        for p in points
-    ]
-    shown = [now or before for now, before in zip(exceeds, [False, *exceeds[:-1]], strict=True)]
-    return [p.required_bytes_per_s if is_shown else None for p, is_shown in zip(points, shown, strict=True)]
+def _too_much(point: ThrottlePoint) -> float | None:
+    """Return the required rate where it does not fit below the throttle; None where it does."""
+    throttle, required = point.throttle_bytes_per_s, point.required_bytes_per_s
+    return required if throttle is not None and required is not None and throttle <= required else None
 
 
 def tried_at(moment: ClusterMoment, rate_bytes_per_s: float, address: Address) -> list[Block]:
@@ -217,24 +208,28 @@ def tried_at(moment: ClusterMoment, rate_bytes_per_s: float, address: Address) -
         address: address of the page, for links.
     """
     needing = [status for status in moment.statuses if status.load.needs_throttle]
-    required = [status.load.lasting_required_bytes_per_s for status in needing]
     rows = [_tried_row(status, rate_bytes_per_s, address) for status in needing]
     text = f"A throttle of {rate_text(rate_bytes_per_s)} on every broker"
     if not needing:
         return [Paragraph(f"{text} would limit nothing: no replica is behind.")]
-    if None in required:
-        blocks: list[Block] = [Paragraph(f"{text}: unknown, because a required rate is unknown.", Tone.UNKNOWN)]
-    elif rate_bytes_per_s <= max(one for one in required if one is not None):
-        blocks = [Paragraph(f"{text} is too low: the move never finishes.", Tone.CRITICAL)]
+    verdicts = {row["verdict"] for row in rows}
+    if verdicts & {verdict.value for verdict in TOO_LOW}:
+        said = Paragraph(f"{text} is too low: the move never finishes.", Tone.CRITICAL)
+    # One more unknown rate changes nothing in what is too low.
+    elif Verdict.NO_DATA.value in verdicts:
+        said = Paragraph(f"{text}: unknown, because a required rate is unknown.", Tone.UNKNOWN)
+    elif any(row["margin_bytes_per_s"] is not None and row["margin_bytes_per_s"] <= 0 for row in rows):
+        said = Paragraph(f"{text} does not exceed what is required: the move is slow, or never finishes.", Tone.WARNING)
     else:
-        limited = [_limited(status.load, rate_bytes_per_s) for status in needing if status.load.limited_replicas]
-        estimate = finish(limited, rate_bytes_per_s) if limited else None
-        if estimate is None:
-            blocks = [Paragraph(f"{text} is enough; when the move finishes is unknown.", Tone.UNKNOWN)]
-        else:
-            time = duration_range_text(estimate.low_s, estimate.high_s)
-            blocks = [Paragraph(f"{text}: the move finishes in {time}.", Tone.GOOD)]
-    return [*blocks, DataTable("tried", f"At {rate_text(rate_bytes_per_s)}", _TRIED_COLUMNS, rows)]
+        said = _estimated(text, [s.load for s in needing if s.load.limited_replicas], rate_bytes_per_s)
+    return [said, DataTable("tried", f"At {rate_text(rate_bytes_per_s)}", _TRIED_COLUMNS, rows)]
+
+
+def _estimated(text: str, loads: Sequence[ThrottleLoad], rate_bytes_per_s: float) -> Paragraph:
+    estimate = finish([_limited(load, rate_bytes_per_s) for load in loads], rate_bytes_per_s) if loads else None
+    if estimate is None:
+        return Paragraph(f"{text} is enough; when the move finishes is unknown.", Tone.UNKNOWN)
+    return Paragraph(f"{text}: the move finishes in {duration_range_text(estimate.low_s, estimate.high_s)}.", Tone.GOOD)
 
 
 def _limited(load: ThrottleLoad, rate_bytes_per_s: float) -> ThrottleLoad:
@@ -248,11 +243,20 @@ def _limited(load: ThrottleLoad, rate_bytes_per_s: float) -> ThrottleLoad:
 
 
 def _tried_row(status: ThrottleStatus, rate_bytes_per_s: float, address: Address) -> Row:
-    required = status.load.lasting_required_bytes_per_s
+    # Once dead brokers are back too, as advice has it.
+    required, down = status.load.lasting_required_bytes_per_s, status.load.down_required_bytes_per_s or 0.0
+    load = replace(
+        status.load,
+        throttle_bytes_per_s=rate_bytes_per_s,
+        throttle_known=True,
+        required_bytes_per_s=required,
+        known_required_bytes_per_s=status.load.least_required_bytes_per_s + down,
+        down_required_bytes_per_s=0.0,
+    )
     return {
         "subject": status.subject,
         "throttle": _link(status, address),
-        "tried": None if required is None else "yes" if rate_bytes_per_s > required else "no",
+        "verdict": load.verdict.value,
         "lasting_required_bytes_per_s": required,
         "margin_bytes_per_s": None if required is None else rate_bytes_per_s - required,
     }

@@ -250,3 +250,11 @@ def test_a_failure_of_the_server_is_said_as_such(store: DashboardStore, monkeypa
     assert "secret detail" not in answer.text
     assert "log of headroom dashboard" in answer.json()["error"]
     assert "log of headroom dashboard" in store.client().get("/lag").text
+
+
+def test_alerts_that_have_not_ended_are_active(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    store.alerts(event("a", "firing"), event("b", "resolved"))
+    active = store.client().get("/api/v1/alerts").json()["active"]
+    assert active["total"] == 1
+    assert (active["rows"][0]["alert_id"], active["rows"][0]["tone"]) == ("a", "critical")

@@ -21,7 +21,7 @@ from headroom.dashboard.views.chart import ChartLine, over_time
 from headroom.dashboard.views.throttles import throttles, tried_at
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
-from headroom.schemas.alerts import Verdict
+from headroom.schemas.alerts import TOO_LOW, Verdict
 from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.tables import THROTTLE_HEADROOM
 from headroom.schemas.text.amounts import duration_range_text
@@ -117,11 +117,12 @@ def test_the_verdict_on_a_rate_is_that_of_planning(in_sync: int, behind: int, do
         paragraph, rows, *_ = tried_at(ClusterMoment(CLUSTER, TICK_MS, (one,), (), None), rate, at())
         assert isinstance(paragraph, Paragraph)
         assert isinstance(rows, DataTable)
-        assert rows.rows[0]["tried"] == ("yes" if enough else "no")
-        assert paragraph.text.endswith("is too low: the move never finishes.") is not enough
+        assert (paragraph.tone in (Tone.CRITICAL, Tone.WARNING)) is not enough
         # A throttle at this rate limits the same load, once dead brokers are back.
         load = replace(one.load, throttle_bytes_per_s=rate, required_bytes_per_s=lasting, down_required_bytes_per_s=0.0)
+        assert rows.rows[0]["verdict"] == load.verdict.value
         assert (load.verdict is Verdict.CATCHING_UP) is enough
+        assert paragraph.text.endswith("is too low: the move never finishes.") is (load.verdict in TOO_LOW)
     # What planning recommends, where a throttle is in force, is enough.
     advised = recommend([one.load], ThrottlePolicy())
     assert advised is None or (advised.throttle_bytes_per_s or inf) > lasting
@@ -165,7 +166,9 @@ def test_a_rate_is_not_tried_with_an_unknown_requirement(store: DashboardStore) 
         "A throttle of 100 MB/s on every broker: unknown, because a required rate is unknown.",
     )
     rows = table(blocks(store, rate="100 MB"), "tried").rows
-    assert values(rows, "tried", "margin_bytes_per_s") == [("yes", 90 * MB), (None, None)]
+    assert values(rows, "verdict", "margin_bytes_per_s") == [("catching_up", 90 * MB), ("no_data", None)]
+    # What is too low for one stays so, whatever another requires.
+    assert tried(store, "9 MB").tone is Tone.CRITICAL
 
 
 def test_a_rate_limits_nothing_if_no_replica_is_behind(store: DashboardStore) -> None:
