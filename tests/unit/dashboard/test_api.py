@@ -57,7 +57,7 @@ def test_every_value_of_json_and_csv_is_that_of_the_tables_row(
     answer = client.get(f"/api/v1/{view.value}", params=query)
     assert answer.status_code == 200
     tables = tables_of(VIEWS[view](filled.site(), at(**query)))
-    assert list(answer.json()) == [table.name for table in tables]
+    assert [name for name in answer.json() if name != "active"] == [table.name for table in tables]
     assert any(table.rows for table in tables)
     for table in tables:
         keys = [column.key for column in table.columns if column.key != "bar"]
