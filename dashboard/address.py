@@ -15,6 +15,8 @@ from headroom.schemas.quantities import parse_bytes_per_s
 # Ticks before 2001 or after 2200 are none.
 FIRST_MS, LAST_MS = 10**12, 7_258_118_400_000
 MOST_ROWS, MOST_TIMES = 5000, 600
+# A browser takes half a second to lay out 2,000 rows, each time that some of them have changed.
+_MOST_SHOWN = 500
 _NAME = Field(min_length=1, max_length=300)
 
 
@@ -52,7 +54,7 @@ class Address(BaseModel):
         sort: as in ``Paging``.
         play: how many times faster than it went the time from the moment on is shown; None: the moment stands still.
         page: as in ``Paging``.
-        rows: most rows of a page.
+        rows: most rows of a page; the page itself has at most 500.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,8 +87,13 @@ class Address(BaseModel):
 
     @property
     def paging(self) -> Paging:
-        """Return the part of a table that is shown."""
+        """Return the part of a table that the API returns."""
         return Paging(self.page, self.rows, self.sort)
+
+    @property
+    def shown_paging(self) -> Paging:
+        """Return the part of a table that the page shows."""
+        return Paging(self.page, min(self.rows, _MOST_SHOWN), self.sort)
 
     def url(self, view: View | str, **changes: Any) -> str:
         """Return the address of a view with some keys changed; a key with None is left out.

@@ -8,7 +8,8 @@ opens the page.
 - ``dashboard_update_s_p95``: from the last commit of a tick to its time on the page, 20 ticks; beside 20 other clients
   that open a stream and do not read (`--idle-clients`).
 - ``dashboard_range_s_p95``: an hour of one broker, its chart and its partitions, over all brokers and roles.
-- ``dashboard_long_task_ms_max``: longest task of the browser while 5,000 rows are loaded, scrolled and sorted.
+- ``dashboard_long_task_ms_max``: longest task of the browser while a table of 5,000 rows is loaded, scrolled, sorted,
+  paged, and replaced by further ticks, in a store of its own.
 - ``dashboard_page_bytes``: page, style and script, compressed, with an empty store.
 - ``dashboard_memory_bytes``: resident memory after 8 clients have gone through the day for 10 minutes (`--replay-s`).
 - ``dashboard_wrong_numbers``: 200 figures of the API that differ from the tables, read by a query of their own.
@@ -42,8 +43,10 @@ from benchmarks.options.fields import AT_LEAST_ONE, COUNT, SECONDS, option
 from benchmarks.results import Figure, percentile
 from headroom.cli.common.child_process import headroom_command
 from headroom.dashboard.address import View
+from headroom.schemas.keys import Role
 from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
-from tests.unit.builders.dashboard_store import CLUSTER
+from tests.unit.builders.dashboard_store import CLUSTER, DashboardStore, new_replica
+from tests.unit.builders.throttle_status import partition, status
 
 _STARTS, _LOADS, _UPDATES, _FIGURES, _REPLAYING = 5, 10, 20, 200, 8
 _WAIT_S, _REPLAY_EVERY_S = 30.0, 1.0
@@ -211,15 +214,7 @@ def _in_browser(
             views_s.append(time.monotonic() - began_s)
         on_progress(f"first view: {percentile(views_s, 0.5):.2f} s")
         updates_s = _updates(page, store, url, options.idle_clients, on_progress)
-        page.add_init_script(_OBSERVE)
-        page.goto(f"{url}/moves?rows={_LONG_ROWS}")
-        for _ in range(20):
-            page.mouse.wheel(0, 4000)
-            page.wait_for_timeout(50)
-        longest = [page.evaluate("window.longest")]
-        page.goto(f"{url}/moves?rows={_LONG_ROWS}&sort=-remaining_bytes")
-        page.wait_for_timeout(1000)
-        longest.append(page.evaluate("window.longest"))
+        longest_ms = _long_task_ms(browser, store.path.parent / "large")
         violations = 0
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
@@ -234,7 +229,7 @@ def _in_browser(
     return [
         Figure("dashboard_first_view_s", percentile(views_s, 0.5), "s", len(views_s)),
         Figure("dashboard_update_s_p95", percentile(updates_s, 0.95), "s", len(updates_s)),
-        Figure("dashboard_long_task_ms_max", max(longest), "ms", len(longest)),
+        Figure("dashboard_long_task_ms_max", longest_ms, "ms", 1),
         Figure("dashboard_axe_violations", violations, "findings", 2 * len(View)),
     ]
 
@@ -254,6 +249,30 @@ def _updates(page: Any, store: DayStore, url: str, idle_clients: int, on_progres
             took_s.append(time.monotonic() - began_s)
     on_progress(f"updates: {percentile(took_s, 0.5):.2f} s in the median")
     return took_s
+
+
+def _long_task_ms(browser: Any, folder: Path) -> float:
+    """Return the longest task of a page while a large table is looked through, milliseconds."""
+    large, tick_ms = DashboardStore(folder), int(time.time() * 1000)
+    large.throttles(status(1, Role.LEADER, 60, 40, partition()), tick_ms=tick_ms)
+    large.replicas(*(new_replica(n, remaining_bytes=n * 7919 % 10**6) for n in range(_LONG_ROWS)), tick_ms=tick_ms)
+    with _served(folder) as (_, url):
+        page = browser.new_page()
+        page.add_init_script(_OBSERVE)
+        longest = []
+        # Another tick while it is open replaces the rows.
+        for address in ("/moves?rows=5000", "/moves?rows=5000&sort=-remaining_bytes", "/moves?rows=5000&page=3"):
+            page.goto(url + address)
+            for _ in range(20):
+                page.mouse.wheel(0, 4000)
+                page.wait_for_timeout(50)
+            tick_ms += TICK_MS
+            large.replicas(*(new_replica(n) for n in range(_LONG_ROWS)), tick_ms=tick_ms)
+            large.throttles(status(1, Role.LEADER, 60, 40, partition()), tick_ms=tick_ms)
+            page.wait_for_selector(f'[data-age-of="{tick_ms}"]', state="attached")
+            longest.append(page.evaluate("window.longest"))
+        page.close()
+    return float(max(longest))
 
 
 @contextmanager
