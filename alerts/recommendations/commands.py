@@ -13,6 +13,8 @@ from headroom.schemas.text import shell_quoted
 from headroom.schemas.text.amounts import file_moment
 
 PLAN_FILE = "headroom-move.json"
+# A silence needs a reason; whoever copies the command may write a better one.
+_NOTE = "seen; being worked on"
 ELECTIONS_FILE = "headroom-elections.json"
 
 
@@ -112,6 +114,17 @@ def headroom_balance_what_if(lost: str, config: str | None) -> str:
 def headroom_check(config: str | None) -> str:
     """Return Headroom's own command that lists what cannot be read, with the remedies."""
     return f"headroom check{config_option_of(config)}"
+
+
+def headroom_alerts_ack(alert_id: str, config: str | None) -> str:
+    """Return Headroom's own command that acknowledges an alert."""
+    return f"headroom alerts ack {shell_quoted(alert_id)}{config_option_of(config)}"
+
+
+def headroom_alerts_silence(cluster: str, kind: str, subject: str, config: str | None) -> str:
+    """Return Headroom's own command that silences the alerts of a kind on a subject for an hour."""
+    options = f"--cluster {shell_quoted(cluster)} --kind {shell_quoted(kind)} --subject {shell_quoted(subject)}"
+    return f"headroom alerts silence {options} --for 1h --note {shell_quoted(_NOTE)}{config_option_of(config)}"
 
 
 def headroom_throttle_show(config: str | None) -> str:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
 from headroom.cli.demo.page import page_beside
 from headroom.cli.demo.scenario import BROKERS, DemoKafka
+from headroom.cli.demo.steps import run_headroom
 from headroom.cli.demo.story import DemoRun
 from headroom.cluster.embedded import EmbeddedCluster, write_config
 from headroom.schemas.environment import OF_MACHINE, without_settings
@@ -171,8 +173,15 @@ def _print_locations(folder: Path) -> None:
     )
     script = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
     echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
+    report = folder / "report.html"
+    # It is only to look at: without it, the command that makes it says why.
+    with suppress(HeadroomError):
+        run_headroom(["report", "--config", str(folder / "headroom.toml"), "--out", str(report)])
+    if report.exists():
+        echo(f"  {report} (what happened, to open in a browser)")
+    else:
+        echo(f"  headroom report --config {config} --out demo.html")
     echo(f"  headroom dashboard --config {config}")
-    echo(f"  headroom report --config {config} --out demo.html")
     echo(f"  headroom alerts --all --config {config}")
     echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(script)}")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from headroom.alerts.recommendations.commands import headroom_alerts_ack, headroom_alerts_silence
 from headroom.alerts.text.terminal import event_commands, event_details
 from headroom.dashboard.address import Address
 from headroom.dashboard.site import Site
@@ -54,7 +56,8 @@ def alerts(site: Site, address: Address) -> Sequence[Block]:
     every = site.alerts(address)
     if every is None:
         return [Paragraph("No alert is known: headroom watch makes their table before it evaluates.", Tone.UNKNOWN)]
-    active = [alert_card(alert) for alert in every if alert.is_active]
+    config = site.watched(site.cluster(address)).config
+    active = [replace(alert_card(alert), quieting=_quieting(alert, config)) for alert in every if alert.is_active]
     blocks: list[Block] = [*active] or [Paragraph("No alert is pending or firing.")]
     ended = [{**vars(a.event), "fired": "yes" if a.fired else "cleared before"} for a in every if not a.is_active]
     sql = _DELIVERY_SQL.format(
@@ -89,3 +92,12 @@ def alert_card(alert: CurrentAlert) -> AlertCard:
         tone=tone,
         is_open=tone is Tone.CRITICAL,
     )
+
+
+def _quieting(alert: CurrentAlert, config: str | None) -> list[str]:
+    """Return the commands that acknowledge or silence an alert; none of what is in force already."""
+    event = alert.event
+    ack = [headroom_alerts_ack(event.alert_id, config)] if alert.ack is None else []
+    if alert.silenced_until_ms is not None:
+        return ack
+    return [*ack, headroom_alerts_silence(event.cluster, event.kind, event.subject, config)]

@@ -279,6 +279,7 @@ class AlertCard:
         summary: its summary.
         details: evidence and recommendation, as on a terminal.
         commands: its commands.
+        quieting: commands that acknowledge or silence it; none if it has ended.
         notes: acknowledgement and silence.
         tone: by state and severity.
         is_open: whether its details are shown at once.
@@ -292,6 +293,7 @@ class AlertCard:
     notes: Sequence[str]
     tone: Tone
     is_open: bool
+    quieting: Sequence[str] = ()
 
 
 Block = Paragraph | Commands | Facts | Chart | DataTable | AlertCard
