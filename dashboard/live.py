@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from functools import partial
 
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.tables import (
@@ -36,8 +35,8 @@ class Live:
     def __init__(self, tables: OpenTables) -> None:
         self._tables = tables
         self.version = 0
-        self._changed = asyncio.Condition()
-        self._streams = 0
+        # An event for each open stream.
+        self._waiting: set[asyncio.Event] = set()
         self._wanted = threading.Event()
         self._stopped = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -45,7 +44,7 @@ class Live:
     @property
     def streams(self) -> int:
         """Return the number of open streams."""
-        return self._streams
+        return len(self._waiting)
 
     def start(self) -> None:
         """Start the thread that follows the tables, inside the event loop."""
@@ -64,23 +63,20 @@ class Live:
         Args:
             every_s: longest time without a value, seconds.
         """
-        self._streams += 1
+        changed = asyncio.Event()
+        self._waiting.add(changed)
         self._wanted.set()
         try:
-            seen = self.version
             while not self._stopped.is_set():
-                yield seen
-                async with self._changed:
-                    with suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._changed.wait_for(partial(self._has_changed, seen)), every_s)
-                    seen = self.version
+                # A change that comes meanwhile is not missed.
+                changed.clear()
+                yield self.version
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(changed.wait(), every_s)
         finally:
-            self._streams -= 1
-            if not self._streams:
+            self._waiting.discard(changed)
+            if not self._waiting:
                 self._wanted.clear()
-
-    def _has_changed(self, seen: int) -> bool:
-        return self.version != seen
 
     def _follow(self) -> None:
         versions: list[int | None] = []
@@ -94,10 +90,12 @@ class Live:
 
     def _wake(self) -> None:
         loop = self._loop
-        if loop is not None and not loop.is_closed():
-            asyncio.run_coroutine_threadsafe(self._advance(), loop)
+        # The loop may end meanwhile.
+        with suppress(RuntimeError):
+            if loop is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(self._advance)
 
-    async def _advance(self) -> None:
-        async with self._changed:
-            self.version += 1
-            self._changed.notify_all()
+    def _advance(self) -> None:
+        self.version += 1
+        for changed in self._waiting:
+            changed.set()

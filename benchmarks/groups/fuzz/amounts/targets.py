@@ -79,6 +79,15 @@ def _servers_option(text: str) -> Any:
     return None if servers is None else ",".join(servers)
 
 
+def _address_option(text: str) -> Any:
+    """Host and port; port 0 is a free one."""
+    address = grammar.trimmed(text)
+    if grammar.address(address, 0) is None:
+        return None
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
 _DURATION = ("duration", _within(grammar.duration, 0, _YEAR_S, above=True))
 _COUNT = ("whole", _within(grammar.whole, 1, 10**19))
 _RATE = ("rate", _rate_option)
@@ -96,6 +105,8 @@ OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "--for": _DURATION,
     "--goals": ("goals", grammar.goals),
     "--heartbeat-fd": ("whole", grammar.whole),
+    "--from": ("moment", grammar.moment),
+    "--listen": ("address", _address_option),
     "--log-dirs": _RATE,
     "--log-dirs-throttle": _RATE,
     "--max-bytes": ("amount", _bytes_option),
@@ -108,6 +119,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "--replication-factor": ("whole", _within(grammar.whole, 1, 32_767)),
     "--starts": ("moment", grammar.moment),
     "--throttle": _RATE,
+    "--to": ("moment", grammar.moment),
     "--to-brokers": _IDS,
     "--topic": ("topic", lambda text: grammar.topic(grammar.trimmed(text))),
     "--topics": _TOPICS,
@@ -226,6 +238,7 @@ SETTINGS: Mapping[str, Setting] = {
     "notify.webhook.timeout_s": _SOME_TIME,
     "metrics.listen": _as_it_is("address", lambda text: grammar.address(grammar.trimmed(text), 0)),
     "metrics.stale_after_s": _TIME,
+    "dashboard.listen": _as_it_is("address", lambda text: grammar.address(grammar.trimmed(text), 0)),
     "metrics.top_n": _whole(0),
     "elections.batch_partitions": _whole(1),
     "elections.batch_partitions_per_broker": _whole(1),
