@@ -299,7 +299,7 @@ REPLACED_AFTER_ANSWER = """() => new Promise((resolve) => {
 
 def test_a_command_is_copied_as_it_is(tab: Tab) -> None:
     page = tab.open("/alerts")
-    button = page.locator("#content .command button").first
+    button = page.locator("#content .commands .command button").first
     button.click()
     # A tick replaces the part with the button, which the browser does here as soon as it has answered.
     assert page.evaluate(REPLACED_AFTER_ANSWER)
