@@ -122,8 +122,11 @@ def test_nothing_is_read_without_a_page(store: DashboardStore, monkeypatch: pyte
                 tables.looked.clear()
                 return not tables.looked.wait(0.3)
 
-            # A look that had begun may end.
-            assert await asyncio.to_thread(rests) or await asyncio.to_thread(rests)
+            # A look that had begun may end, on a busy machine after some time.
+            for _ in range(20):
+                if await asyncio.to_thread(rests):
+                    return
+            pytest.fail("the tables are looked at although no page is open")
 
     asyncio.run(run())
 
