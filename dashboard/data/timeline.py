@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from headroom.dashboard.data.moment import in_range
+from headroom.dashboard.data.moment import ClusterMoment, in_range
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.records import record
 from headroom.schemas.tables import ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
@@ -32,6 +32,19 @@ class TickRange:
     first_ms: int
     last_ms: int
     topic: str | None = None
+
+    @classmethod
+    def until(cls, moment: ClusterMoment, at_ms: int | None, span_s: int, topic: str | None = None) -> TickRange:
+        """Return the time before a moment that was chosen, or else before a tick.
+
+        Args:
+            moment: the tick.
+            at_ms: moment that was chosen, epoch milliseconds; None if none was.
+            span_s: length of the range, seconds.
+            topic: as of the range.
+        """
+        last_ms = moment.tick_ms if at_ms is None else at_ms
+        return cls(moment.cluster, last_ms - span_s * 1000, last_ms, topic)
 
     @property
     def condition(self) -> str:

@@ -224,6 +224,10 @@ class Paragraph:
     tone: Tone = Tone.QUIET
 
 
+# Of a view whose cluster has no tick yet, or not up to the moment.
+NO_TICK = Paragraph("There is no tick to show.", Tone.UNKNOWN)
+
+
 @dataclass(frozen=True)
 class Commands:
     """Commands to copy.

@@ -66,7 +66,7 @@ def over_time(
         legend_at_bottom_columns=len(lines),
         truncate_legend=-1,
         value_formatter=text,
-        x_value_formatter=lambda ms: clock_text(round(ms)).removesuffix(" UTC"),
+        x_value_formatter=axis_clock,
         x_labels=_labels(times_ms),
         range=(0, 1.05 * most) if from_zero else (min(values, default=0.0), most),
         y_labels=None if from_zero else _labels([round(min(values, default=0.0)), round(most)]),
@@ -78,6 +78,11 @@ def over_time(
     chart.add_xml_filter(lambda root: _plain(root, title))
     rendered: str = chart.render(is_unicode=True)
     return rendered
+
+
+def axis_clock(epoch_ms: float) -> str:
+    """Return a time of day as an axis has it: without its zone."""
+    return clock_text(round(epoch_ms)).removesuffix(" UTC")
 
 
 def _labels(times_ms: Sequence[int]) -> list[int]:

@@ -64,7 +64,7 @@ def headline(site: Site, address: Address) -> Headline:
     commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
     if commands is None:
         commands = _commands_of_recommendation(site, address, moment)
-    terms = (*_terms(moment, view_time), *found.terms)
+    terms = tuple(_terms(moment))
     named = [Term(a.event.kind, f"{a.event.summary}.", _tone(a)) for a in firing[:_NAMED]]
     if len(firing) > _NAMED:
         named.append(Term("", f"{len(firing) - _NAMED} more alerts are firing.", Tone.WARNING))
@@ -113,7 +113,7 @@ def _tone(alert: CurrentAlert) -> Tone:
     return SEVERITY_TONES[Severity.of(alert.event.severity)]
 
 
-def _terms(moment: ClusterMoment, view_time: ViewTime) -> list[Term]:
+def _terms(moment: ClusterMoment) -> list[Term]:
     if not moment.replicas or moment.finish is None:
         return []
     remaining = [r.remaining_bytes for r in moment.replicas if not r.in_sync]

@@ -9,7 +9,7 @@ from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.moment import ClusterMoment, NewReplica
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import NO_TICK, Block, DataColumn, DataTable, Kind, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.text.amounts import clock_text
@@ -46,7 +46,7 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     """
     moment = site.moment(address)
     if moment is None:
-        return [Paragraph("There is no tick to show.", Tone.UNKNOWN)]
+        return [NO_TICK]
     rows = [row for row in _rows(moment) if _is_shown(row, address)]
     filtered = len(rows) < len(moment.replicas)
     notes = [f"{len(rows)} of {len(moment.replicas)} new replicas match."] if filtered else []

@@ -12,6 +12,7 @@ from headroom.dashboard.data.moment import ClusterMoment
 from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import (
+    NO_TICK,
     Bar,
     Block,
     Chart,
@@ -94,7 +95,7 @@ def throttles(site: Site, address: Address) -> Sequence[Block]:
     """
     moment = site.moment(address)
     if moment is None:
-        return [Paragraph("There is no tick to show.", Tone.UNKNOWN)]
+        return [NO_TICK]
     blocks: list[Block] = []
     if address.broker is not None:
         blocks += _of_broker(site, address, moment, BrokerRole(address.broker, address.role))
@@ -141,13 +142,11 @@ def _row(status: ThrottleStatus, address: Address, most_bytes_per_s: float) -> R
 
 
 def _of_broker(site: Site, address: Address, moment: ClusterMoment, broker_role: BrokerRole) -> list[Block]:
-    last_ms = moment.tick_ms if address.at is None else address.at
-    first_ms = last_ms - address.span * 1000
     status = next((s for s in moment.statuses if s.load.broker_role == broker_role), None)
     if status is None:
         text = f"Broker {broker_role.broker} has no row as {broker_role.role.value} in this tick."
         return [Paragraph(text, Tone.UNKNOWN)]
-    blocks: list[Block] = [chart_of(site, TickRange(moment.cluster, first_ms, last_ms), broker_role)]
+    blocks: list[Block] = [chart_of(site, TickRange.until(moment, address.at, address.span), broker_role)]
     behind = [
         {
             **vars(p),

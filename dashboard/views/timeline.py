@@ -18,8 +18,8 @@ from headroom.dashboard.data.timeline import (
     rate_changes,
 )
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Chart, DataColumn, DataTable, Kind, Paragraph, Row, Tone
-from headroom.dashboard.views.chart import ChartLine, over_time
+from headroom.dashboard.views.blocks import NO_TICK, Block, Chart, DataColumn, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.chart import ChartLine, axis_clock, over_time
 from headroom.dashboard.views.headline import SEVERITY_TONES
 from headroom.dashboard.views.runs import value_text
 from headroom.dashboard.views.throttles import VERDICT_TONES
@@ -59,10 +59,8 @@ def timeline(site: Site, address: Address) -> Sequence[Block]:
     """
     moment = site.moment(address)
     if moment is None:
-        return [Paragraph("There is no tick to show.", Tone.UNKNOWN)]
-    last_ms = moment.tick_ms if address.at is None else address.at
-    ticks = TickRange(moment.cluster, last_ms - address.span * 1000, last_ms, address.topic)
-    return timeline_of(site, ticks, address)
+        return [NO_TICK]
+    return timeline_of(site, TickRange.until(moment, address.at, address.span, address.topic), address)
 
 
 def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
@@ -98,16 +96,12 @@ def _charts(points: Sequence[ProgressPoint], ticks: TickRange) -> list[Block]:
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]
     if any(one is not None for one in expected):
         title = "When the end was expected, by the tick that expected it"
-        svg = over_time(title, times_ms, [ChartLine("expected finish", expected)], _clock, from_zero=False)
+        svg = over_time(title, times_ms, [ChartLine("expected finish", expected)], axis_clock, from_zero=False)
         note = "A gap: never at the throttles of then, or unknown."
         blocks.append(
             Chart(title, svg, DataTable("finish", "Expected finish, by time", _POINT_COLUMNS, rows[::-1]), note)
         )
     return blocks
-
-
-def _clock(epoch_ms: float) -> str:
-    return clock_text(round(epoch_ms)).removesuffix(" UTC")
 
 
 def _events(site: Site, ticks: TickRange) -> Iterator[Row]:
