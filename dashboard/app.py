@@ -14,14 +14,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import Send
 
+from headroom.dashboard.action_pages import action_pages
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import (
@@ -36,6 +36,7 @@ from headroom.dashboard.rendering import (
 )
 from headroom.dashboard.security import COOKIE, HEADERS, LOGIN, Guard, Sessions
 from headroom.dashboard.site import Site
+from headroom.dashboard.stream import Stream, is_full, require_stream
 from headroom.dashboard.views.blocks import tables_of
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import one_line
@@ -45,10 +46,6 @@ _STATIC = Path(__file__).parent / "static"
 _EVERY_S = 5.0
 # A time that is played is shown this often.
 _STEP_S = 1.0
-# A page that does not read for so long is dropped; it connects again, and gets everything anew.
-_SLOW_S = 15.0
-# Each open page has a stream.
-_MOST_STREAMS = 100
 # A part with 5,000 rows takes a megabyte.
 _MOST_RENDERED = 32
 _VALUE_CHARACTERS = 60
@@ -61,23 +58,6 @@ class Token(BaseModel):
     """The token that opens a session."""
 
     token: str
-
-
-class _Stream(StreamingResponse):
-    """A stream that ends when its reader does not read."""
-
-    async def stream_response(self, send: Send) -> None:
-        async def send_in_time(message: Any) -> None:
-            await asyncio.wait_for(send(message), _SLOW_S)
-
-        try:
-            await super().stream_response(send_in_time)
-        except asyncio.TimeoutError:
-            return
-        finally:
-            # Its place is free at once, and not when the garbage is collected.
-            if isinstance(self.body_iterator, AsyncGenerator):
-                await self.body_iterator.aclose()
 
 
 def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> FastAPI:
@@ -105,6 +85,8 @@ def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> F
     # Before the pages, whose paths are a single word too.
     if sessions.is_needed:
         app.include_router(_login(sessions))
+    if site.actions is not None:
+        app.include_router(action_pages(site, site.actions, live))
     app.include_router(_api(site))
     app.include_router(_pages(site, live))
     _handle_errors(app)
@@ -122,9 +104,8 @@ def _pages(site: Site, live: Live) -> APIRouter:
 
     @router.get("/events/{view}")
     async def events(view: View, address: _Address) -> Response:
-        if live.streams >= _MOST_STREAMS:
-            raise HTTPException(503, f"{_MOST_STREAMS} pages are open; close one.")
-        return _Stream(_events(live, rendered, view, address), media_type="text/event-stream")
+        require_stream(live)
+        return Stream(_events(live, rendered, view, address), media_type="text/event-stream")
 
     @router.get("/{view}", response_class=HTMLResponse)
     def page(view: View, address: _Address) -> str:
@@ -173,7 +154,7 @@ async def _events(live: Live, rendered: _Rendered, view: View, address: Address)
     sent: dict[str, str] = {}
     yield "retry: 2000\n\n"
     # Others may have begun since the request was accepted.
-    if live.streams >= _MOST_STREAMS:
+    if is_full(live):
         return
     async with aclosing(live.changes(_STEP_S if address.play else _EVERY_S)) as changes:
         began_s = time.monotonic()

@@ -55,6 +55,7 @@ def _environment() -> Environment:
     environment.lstrip_blocks = True
     environment.filters["iso"] = _iso
     environment.filters["printable"] = printable
+    environment.filters["printable_lines"] = _printable_lines
     environment.globals.update(Kind=Kind, View=View)
     environment.tests["kind"] = lambda block, name: type(block).__name__ == name
     return environment
@@ -66,6 +67,10 @@ def _iso(epoch_ms: int) -> str | None:
         return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).isoformat()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(printable(line) for line in text.splitlines())
 
 
 ENVIRONMENT = _environment()
@@ -101,14 +106,21 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
         content = VIEWS[view](site, address)
     except HeadroomError as error:
         content = error
+
+    def offer(text: str) -> str | None:
+        return site.offer(address, text)
+
     return Regions(
-        ENVIRONMENT.get_template("headline.html").render(headline=first, is_error=isinstance(first, HeadroomError)),
+        ENVIRONMENT.get_template("headline.html").render(
+            headline=first, is_error=isinstance(first, HeadroomError), offer=offer
+        ),
         ENVIRONMENT.get_template("content.html").render(
             blocks=() if isinstance(content, HeadroomError) else content,
             error=content if isinstance(content, HeadroomError) else None,
             address=address,
             view=view,
             is_static=False,
+            offer=offer,
         ),
     )
 

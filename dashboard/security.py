@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -18,6 +19,7 @@ COOKIE = "headroom_session"
 LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
+_READING = ("GET", "HEAD")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -114,23 +116,45 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
         await (refusal or self._app)(scope, receive, _with_headers(send))
 
-    def _refusal(self, path: str, headers: Headers) -> Response | None:
+    def _refusal(self, method: str, path: str, headers: Headers) -> Response | None:
         # A page of another site that reaches this server under the other site's name must not read it (DNS rebinding).
         host = _without_port(headers.get("host", "")).lower()
         if host not in self._hosts:
             text = "This name is not one of this page's: add it to dashboard.hosts, or use the address it listens on."
             return _refused(path, 421, "Another name", text)
+        if method not in _READING and not _is_own(headers):
+            text = "This request comes from another page: open this page at the address that its server has."
+            return _json_refusal(403, text)
         if path.startswith(_OPEN) or self._sessions.is_open(headers):
             return None
-        return _refused(path, 401, "Token", f"A token is needed: open {LOGIN}.")
+        text = f"A token is needed: open {LOGIN}."
+        return _refused(path, 401, "Token", text) if method in _READING else _json_refusal(401, text)
+
+
+def _is_own(headers: Headers) -> bool:
+    """Return whether a request that may change something comes from this page, or from a program with the token.
+
+    A cookie goes along with requests of every server of this host, whatever its port; the origin tells them apart.
+    """
+    origin = headers.get("origin")
+    if origin is None:
+        return "cookie" not in headers
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    except ValueError:
+        return False
+
+
+def _json_refusal(status: int, text: str) -> Response:
+    return JSONResponse({"error": text}, status)
 
 
 def _refused(path: str, status: int, title: str, text: str) -> Response:
     if path.startswith("/api/"):
-        return JSONResponse({"error": text}, status)
+        return _json_refusal(status, text)
     return HTMLResponse(render_message(title, text, LOGIN if status == 401 else "/"), status)
 
 

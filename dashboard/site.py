@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.dashboard.acting.actions import Actions
+from headroom.dashboard.acting.allowed import allowed_command
+from headroom.dashboard.acting.offers import CommandOffer, Offers
 from headroom.dashboard.address import LAST_MS, Address
 from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
@@ -50,12 +53,20 @@ class Site:
     Args:
         configured: clusters with settings, at least one; the first one's store is shown.
         clock_ms: returns the current time, epoch milliseconds.
+        actions: carries out commands; None: the page changes nothing.
     """
 
-    def __init__(self, configured: Sequence[WatchedCluster], clock_ms: Callable[[], int] = now_ms) -> None:
+    def __init__(
+        self,
+        configured: Sequence[WatchedCluster],
+        clock_ms: Callable[[], int] = now_ms,
+        actions: Actions | None = None,
+    ) -> None:
         self._configured = {one.settings.cluster.name: one for one in configured}
         self.settings: Settings = configured[0].settings
         self.clock_ms = clock_ms
+        self.actions = actions
+        self.offers = Offers(clock_ms)
         self.tables = OpenTables(self.settings.store.path)
         self.moments = MomentReader(self.tables, clock_ms)
         self._lock = threading.Lock()
@@ -85,6 +96,19 @@ class Site:
     def watched(self, name: str) -> WatchedCluster:
         """Return a cluster with its settings; without settings, with placeholders in recommended commands."""
         return self._configured.get(name) or WatchedCluster.without_settings(self.settings, name)
+
+    def offer(self, address: Address, text: str) -> str | None:
+        """Return what a button sends to have a shown command carried out; None if the page does not do that.
+
+        Args:
+            address: what is shown. What was so at an earlier moment is not acted on.
+            text: the command.
+        """
+        cluster = self.cluster(address)
+        if self.actions is None or address.at is not None or cluster not in self._configured:
+            return None
+        command = allowed_command(text, self._configured[cluster].config)
+        return None if command is None else self.offers.sign(CommandOffer(cluster, command))
 
     def view_time(self, address: Address) -> ViewTime:
         """Return whether what an address shows is the state of now.

@@ -7,6 +7,7 @@ import threading
 import click
 
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.common.child_process import headroom_command
 from headroom.cli.common.options import configs_option
 from headroom.cli.common.output import echo
 from headroom.cli.common.parameters import ListenAddress
@@ -16,6 +17,8 @@ from headroom.cluster.secrets import secret
 from headroom.schemas.config import DashboardSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import parse_address
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.locations import local_path
 
 
 @click.command(short_help="Serve the page: will the move finish, when, why not, and what puts it right.")
@@ -28,8 +31,9 @@ from headroom.schemas.quantities import parse_address
 def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open: bool, with_parent: bool) -> None:
     """Serve one page about the moves of all clusters in a store, until Ctrl-C.
 
-    It reads the tables alone, so that it also opens a store that was copied elsewhere, at any moment of it. It changes
-    nothing. It listens on this machine only, unless a token is set (dashboard.token).
+    It reads the tables alone, so that it also opens a store that was copied elsewhere, at any moment of it. It listens
+    on this machine only, unless a token is set (dashboard.token). With a token it also carries out the commands that it
+    shows: it runs them, first without --execute, and after a yes with it. Without one it changes nothing.
 
     \b
     Example:  headroom dashboard --open
@@ -41,6 +45,7 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     # An empty variable of the environment is no token, which anybody would know.
     token = secret(settings.token, settings.token_file, "dashboard.token_file") or None
     # Only here: FastAPI takes a second, which no other command waits for.
+    from headroom.dashboard.acting.actions import Actions
     from headroom.dashboard.app import create_app
     from headroom.dashboard.security import allowed_hosts, is_loopback
     from headroom.dashboard.server import bind, open_browser, serve, url_of
@@ -54,7 +59,11 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
         )
     bound = bind(host, port)
     url = url_of(bound)
-    site = Site([WatchedCluster(clusters.settings, clusters.config), *clusters.others])
+    store_path = local_path(clusters.settings.store.path)
+    actions = None
+    if token is not None and store_path is not None:
+        actions = Actions(store_path, lambda arguments: headroom_command(*arguments), now_ms)
+    site = Site([WatchedCluster(clusters.settings, clusters.config), *clusters.others], actions=actions)
     app = create_app(site, allowed_hosts(host, _hosts(settings)), token)
 
     def on_started() -> None:

@@ -56,6 +56,7 @@ function replace(part, html) {
 }
 
 function pathTo(element) {
+  if (element.dataset.post) return `[data-post="${CSS.escape(element.dataset.post)}"]`;
   if (element.dataset.copy) return `[data-copy="${CSS.escape(element.dataset.copy)}"]`;
   if (element.getAttribute("href")) return `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
   if (element.localName === "summary") return `#${CSS.escape(element.parentElement.id)} > summary`;
@@ -80,7 +81,7 @@ function follow() {
     lastAnswerMs = Date.now();
     aheadMs = lastAnswerMs - message.now_ms;
     show(message.regions);
-    played(message);
+    if ("is_playing" in message) played(message);
   };
   // The browser connects again by itself, but not after an answer such as 503, of this server or of a proxy before it.
   source.onerror = () => {
@@ -115,7 +116,7 @@ function tick() {
   const lost = body.dataset.events && Date.now() - lastAnswerMs > LATE_MS;
   body.classList.toggle("lost", Boolean(lost));
   const text = lost ? `This page has not reached its server for ${age(lastAnswerMs - aheadMs).replace(" ago", "")}. ` +
-    "What it shows is the state of then." : "";
+    "What it shows is the state of then." : said;
   if (status && status.textContent !== text) status.textContent = text;
 }
 
@@ -156,6 +157,8 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.copy) copy(button.dataset.copy);
+  if (button.dataset.run) post(button, "/actions", { offer: button.dataset.run });
+  if (button.dataset.post) post(button, button.dataset.post, {});
   if (button.hasAttribute("data-zone")) {
     try { localStorage.setItem("zone", isLocal() ? "utc" : "local"); } catch { return; }
     showZone();
@@ -168,14 +171,35 @@ document.addEventListener("submit", (event) => {
   else if (event.target.hasAttribute("data-login")) login(event.target);
 });
 
+function send(path, content) {
+  return fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(content) });
+}
+
 async function login(form) {
-  const answer = await fetch("/login", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ token: new FormData(form).get("token") }),
-  });
+  const answer = await send("/login", { token: new FormData(form).get("token") });
   if (answer.ok) location.assign("/");
   else status.textContent = (await answer.json()).error;
+}
+
+// Chooses a command, says yes to it, or stops it; a second click does nothing.
+async function post(button, path, content) {
+  button.disabled = true;
+  try {
+    const answer = await send(path, content);
+    const result = await answer.json();
+    if (!answer.ok) say(result.error);
+    else if (new URL(result.url, location).pathname !== location.pathname) location.assign(result.url);
+  } catch {
+    say("The server of this page did not answer.");
+  }
+  button.disabled = false;
+}
+
+let said = "";
+
+function say(text) {
+  said = text;
+  tick();
 }
 
 function showZone() {

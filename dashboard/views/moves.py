@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.commands import changing_command
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.moment import ClusterMoment, NewReplica
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import NO_TICK, Block, DataColumn, DataTable, Kind, Row, Tone
+from headroom.dashboard.views.blocks import NO_TICK, Block, Commands, DataColumn, DataTable, Kind, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.text.amounts import clock_text
@@ -55,7 +56,11 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     empty = "No new replica matches." if filtered else "No partition is in a reassignment."
     if moment.is_moving and not moment.replicas:
         empty = "No new replica of the running reassignment is in the tables yet."
-    return [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
+    blocks: list[Block] = [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
+    if moment.is_moving and address.at is None:
+        config = site.watched(site.cluster(address)).config
+        blocks.append(Commands("Cancel all running moves", [changing_command(["reassign cancel --all"], config)]))
+    return blocks
 
 
 def _is_shown(row: Row, address: Address) -> bool:

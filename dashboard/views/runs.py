@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headroom.alerts.recommendations.commands import changing_command, headroom_reassign_clean
+from headroom.dashboard.acting.actions import ActionProgress, ChosenAction
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Kind, Row, Tone
+from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Row, Tone
 from headroom.planning.reassignments.run.journal import StepKind, StepState
+from headroom.planning.throttles.rate_options import rate_options
 from headroom.schemas.tables import ACTION_JOURNAL
+from headroom.schemas.text import shell_quoted
 from headroom.schemas.text.amounts import rate_text
 from headroom.streaming.delta.query import sql_text
 
@@ -20,6 +24,25 @@ _TONES = {
     StepState.FAILED.value: Tone.WARNING,
 }
 _STATES = {"done": Tone.GOOD, "ended early": Tone.WARNING, "not ended": Tone.UNKNOWN}
+_PROGRESS_TONES = {
+    ActionProgress.DONE.value: Tone.GOOD,
+    ActionProgress.FAILED.value: Tone.CRITICAL,
+    ActionProgress.NOT_POSSIBLE.value: Tone.WARNING,
+    ActionProgress.LOST.value: Tone.UNKNOWN,
+    **dict.fromkeys(
+        (
+            p.value
+            for p in (ActionProgress.LOOKING, ActionProgress.SHOWN, ActionProgress.OUTDATED, ActionProgress.CHANGING)
+        ),
+        Tone.QUIET,
+    ),
+}
+_ACTION_COLUMNS = (
+    DataColumn("made_ms", "chosen", Kind.MOMENT),
+    DataColumn("command", "command", link="url"),
+    DataColumn("progress", "progress", Kind.STATE, tones=_PROGRESS_TONES),
+)
+_MOVING_COMMANDS = ("reassign run", "reassign rollback")
 _COLUMNS = (
     DataColumn("run_id", "run", link="url"),
     DataColumn("began_ms", "begun", Kind.MOMENT),
@@ -69,13 +92,39 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
     condition = f'"cluster" = {sql_text(site.cluster(address))} AND at_ms <= {site.at_ms(address)}'
     blocks: list[Block] = []
     if address.run is not None:
-        own = f"{condition} AND run_id = {sql_text(address.run)}"
-        steps = _steps(site, own)
+        of_run = f"{condition} AND run_id = {sql_text(address.run)}"
+        steps = _steps(site, of_run)
         blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps, "It has no step."))
+        if any(step["command"] in _MOVING_COMMANDS for step in steps):
+            blocks.append(_taking_back(address.run, steps, site.watched(site.cluster(address)).config))
     rows = site.tables.rows(ACTION_JOURNAL, _SQL.format(condition=condition)) or []
     linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in rows]
     empty = "No command of Headroom has changed this cluster, by the journal of this store."
-    return [*blocks, DataTable("runs", "Changes", _COLUMNS, linked, empty)]
+    blocks.append(DataTable("runs", "Changes", _COLUMNS, linked, empty))
+    if site.actions is not None:
+        own = [one for one in site.actions.all() if one.offer.cluster == site.cluster(address)]
+        chosen, none = [_action_row(one) for one in own], "No command was chosen here."
+        blocks.append(DataTable("actions", "Chosen on this page", _ACTION_COLUMNS, chosen, none))
+    return blocks
+
+
+def _taking_back(run_id: str, steps: Sequence[Row], config: str | None) -> Block:
+    """Return the commands that take a run back, at the rate that it had, and that remove what it has left."""
+    rates = [int(step["after"]) for step in steps if step["step"] == StepKind.RATE.value and _is_rate(step["after"])]
+    rate = rate_options({"--throttle": max(rates, default=None)})
+    back = changing_command(["reassign rollback", shell_quoted(run_id), *rate], config)
+    return Commands(
+        "Move its partitions back, or remove what it has left", [back, headroom_reassign_clean([run_id], config)]
+    )
+
+
+def _action_row(action: ChosenAction) -> Row:
+    return {
+        "made_ms": action.made_ms,
+        "command": action.offer.command.text,
+        "progress": action.progress.value,
+        "url": f"/actions/{action.action_id}",
+    }
 
 
 def steps_table(site: Site, ticks: TickRange) -> DataTable:
@@ -98,5 +147,8 @@ def _steps(site: Site, condition: str) -> list[Row]:
 
 def value_text(step: str, value: str | None) -> str | None:
     """Return a value of the journal, which ``schemas.tables.actions`` describes, as text: rates with their unit."""
-    is_rate = step == StepKind.RATE.value and value is not None and value.isdigit()
-    return rate_text(float(value)) if is_rate and value is not None else value
+    return rate_text(float(value)) if step == StepKind.RATE.value and value is not None and _is_rate(value) else value
+
+
+def _is_rate(value: str | None) -> bool:
+    return value is not None and value.isdigit()

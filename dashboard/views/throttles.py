@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.commands import headroom_apply
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.history import ThrottlePoint, throttle_history
 from headroom.dashboard.data.moment import ClusterMoment
@@ -16,6 +17,7 @@ from headroom.dashboard.views.blocks import (
     Bar,
     Block,
     Chart,
+    Commands,
     DataColumn,
     DataTable,
     Kind,
@@ -101,6 +103,11 @@ def throttles(site: Site, address: Address) -> Sequence[Block]:
         blocks += _of_broker(site, address, moment, BrokerRole(address.broker, address.role))
     if address.rate_bytes_per_s is not None:
         blocks += tried_at(moment, address.rate_bytes_per_s, address)
+        limited = sorted({status.broker for status in moment.statuses if status.load.needs_throttle})
+        if limited and address.at is None:
+            config = site.watched(site.cluster(address)).config
+            command = headroom_apply(round(address.rate_bytes_per_s), limited, config, raise_only=False)
+            blocks.append(Commands("Set it on these brokers", [command]))
     most = max((_most(status) for status in moment.statuses), default=0.0)
     rows = [_row(status, address, most) for status in moment.statuses]
     order = list(VERDICT_TONES)[::-1]

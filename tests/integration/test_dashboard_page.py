@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 from headroom.dashboard.address import View
 from headroom.schemas.keys import Role
+from headroom.schemas.tables import ALERT_MARKS
 from tests.integration.support import exit_code, wait_until
 from tests.unit.builders.dashboard_store import DashboardStore, event, leader_row, new_replica
 from tests.unit.builders.throttle_status import partition, status
@@ -87,9 +89,17 @@ def errors_of(store: DashboardStore) -> Path:
 @pytest.fixture(scope="module")
 def server(store: DashboardStore) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Return the address of the page, and its process."""
+    with served(store) as serving:
+        yield serving
+
+
+@contextmanager
+def served(store: DashboardStore, *lines: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serve the page of a store with some settings of the page."""
     config = store.path.parent / "headroom.toml"
     cluster = '[cluster]\nname = "prod"\nbootstrap_servers = "broker1:9092"'
-    config.write_text(f'{cluster}\n[store]\npath = "{store.path}"\n', encoding="utf-8")
+    page = "\n".join(["[dashboard]", *lines])
+    config.write_text(f'{cluster}\n[store]\npath = "{store.path}"\n{page}\n', encoding="utf-8")
     command = [sys.executable, "-m", "headroom.cli.main", "dashboard", "--listen", "127.0.0.1:0"]
     command += ["--config", str(config)]
     with (
@@ -99,10 +109,12 @@ def server(store: DashboardStore) -> Iterator[tuple[str, subprocess.Popen[str]]]
         assert process.stdout is not None
         first = process.stdout.readline()
         assert first.startswith("Dashboard: http://127.0.0.1:"), first
-        yield first.split()[1].rstrip("/"), process
-        # The last test has ended it.
-        process.terminate()
-        exit_code(process, 20)
+        try:
+            yield first.split()[1].rstrip("/"), process
+        finally:
+            # A test may have ended it.
+            process.terminate()
+            exit_code(process, 20)
 
 
 @pytest.fixture(scope="module")
@@ -305,6 +317,44 @@ def test_a_command_is_copied_as_it_is(tab: Tab) -> None:
     assert page.evaluate(REPLACED_AFTER_ANSWER)
     assert page.evaluate("navigator.clipboard.readText()") == COMMANDS[0]
     wait_until(lambda: button.text_content() == "Copy", 20, "the button's own text", button.text_content)
+
+
+def test_an_alert_is_acknowledged_from_the_page(browser: Any, tmp_path: Path) -> None:
+    """By the command itself, once, though its button is clicked twice and the page is closed in between."""
+    store = DashboardStore(tmp_path / "store")
+    fill(store)
+    with served(store, 'token = "a-token"') as (url, process):
+        tab = Tab(browser, url)
+        page = tab.open("/alerts")
+        page.get_by_role("link", name="Continue").click()
+        page.get_by_label("Token").fill("a-token")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Open").click()
+        page = tab.open("/alerts")
+        page.get_by_text("Acknowledge or silence").click()
+        with page.expect_navigation():
+            page.locator("#content details .command", has_text="alerts ack").get_by_role("button", name="Run…").click()
+        action = urlsplit(page.url).path
+        page.get_by_role("button", name="Carry it out on prod").dblclick()
+        page.close()
+        tab.page = tab.context.new_page()
+        page = tab.open(action)
+        page.wait_for_selector("text=Done.")
+        assert "cknowledged" in page.locator("pre").text_content()
+        assert page.get_by_role("button", name="Carry it out").count() == 0
+        page = tab.open("/alerts")
+        assert page.locator("article.card", has_text="acknowledged").count() == 1
+        page = tab.open("/runs")
+        with page.expect_navigation():
+            page.get_by_role("link", name="alerts ack").click()
+        assert urlsplit(page.url).path == action
+        tab.context.close()
+        assert tab.problems == []
+        rows = store.site().tables.rows(ALERT_MARKS, "SELECT * FROM data")
+        assert rows is not None
+        assert len(rows) == 1
+        process.terminate()
+        assert exit_code(process, 20) == 0
 
 
 def query_of(page: Any) -> dict[str, list[str]]:

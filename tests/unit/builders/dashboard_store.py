@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,6 +15,7 @@ from httpx import ASGITransport, AsyncClient, Response
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.dashboard.acting.actions import Actions
 from headroom.dashboard.address import Address
 from headroom.dashboard.app import create_app
 from headroom.dashboard.security import allowed_hosts
@@ -43,6 +44,7 @@ MB = 1_000_000.0
 HOSTS = allowed_hosts("127.0.0.1", [])
 
 Row = Mapping[str, Any]
+CommandLine = Callable[[Sequence[str]], list[str]]
 
 
 class DashboardStore:
@@ -120,9 +122,9 @@ class DashboardStore:
         step = {"step": "rate", "state": "intended", "subject": "broker 1 as leader", "before": None, "after": "1000"}
         self.rows(ACTION_JOURNAL, *({"seq": n, **given, **step, **row} for n, row in enumerate(rows, start=1)))
 
-    def site(self, at_ms: int = TICK_MS, *others: str, cluster: str = CLUSTER) -> Site:
+    def site(self, at_ms: int = TICK_MS, *others: str, cluster: str = CLUSTER, actions: Actions | None = None) -> Site:
         """Return the site of this store at a time of the clock, with settings of these clusters."""
-        return Site([self.watched(name) for name in (cluster, *others)], lambda: at_ms)
+        return Site([self.watched(name) for name in (cluster, *others)], lambda: at_ms, actions)
 
     def watched(self, cluster: str) -> WatchedCluster:
         """Return a cluster with settings."""
@@ -132,6 +134,11 @@ class DashboardStore:
     def app(self, at_ms: int = TICK_MS, token: str | None = None) -> FastAPI:
         """Return the application at a time of the clock."""
         return create_app(self.site(at_ms), HOSTS, token)
+
+    def acting_app(self, token: str, clock_ms: Callable[[], int], command_line: CommandLine) -> FastAPI:
+        """Return the application that carries out commands, by a program in place of Headroom."""
+        site = Site([self.watched(CLUSTER)], clock_ms, Actions(str(self.path), command_line, clock_ms))
+        return create_app(site, HOSTS, token)
 
     def client(self, at_ms: int = TICK_MS, token: str | None = None) -> Client:
         """Return a client of the application."""

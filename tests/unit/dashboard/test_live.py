@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from headroom.dashboard import app as app_module
 from headroom.dashboard import live as live_module
+from headroom.dashboard import stream as stream_module
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.live import Live
 from headroom.schemas.errors import HeadroomError
@@ -292,8 +293,8 @@ def test_a_table_that_becomes_unreadable_and_readable_again_is_said_on_the_page(
 
 
 def test_a_reader_that_does_not_read_is_dropped(store: DashboardStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "_SLOW_S", 0.1)
-    monkeypatch.setattr(app_module, "_MOST_STREAMS", 1)
+    monkeypatch.setattr(stream_module, "_SLOW_S", 0.1)
+    monkeypatch.setattr(stream_module, "_MOST_STREAMS", 1)
     store.throttles(LEADER)
 
     async def test(app: FastAPI) -> None:
@@ -312,7 +313,7 @@ def test_a_reader_that_does_not_read_is_dropped(store: DashboardStore, monkeypat
 def test_more_than_the_most_streams_are_refused_until_one_ends(
     store: DashboardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "_MOST_STREAMS", 2)
+    monkeypatch.setattr(stream_module, "_MOST_STREAMS", 2)
     store.throttles(LEADER)
 
     async def test(app: FastAPI) -> None:
@@ -335,7 +336,7 @@ def test_more_than_the_most_streams_are_refused_until_one_ends(
 def test_streams_that_begin_at_the_same_time_are_not_more_than_the_most(
     store: DashboardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "_MOST_STREAMS", 2)
+    monkeypatch.setattr(stream_module, "_MOST_STREAMS", 2)
     store.throttles(LEADER)
 
     async def test(app: FastAPI) -> None:

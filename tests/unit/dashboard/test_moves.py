@@ -20,7 +20,7 @@ ENOUGH = status(1, Role.LEADER, 12, 10, partition())
 
 
 def replicas(store: DashboardStore, **query: Any) -> DataTable:
-    (table,) = moves(store.site(), at(**query))
+    table, *_ = moves(store.site(), at(**query))
     assert isinstance(table, DataTable)
     return table
 

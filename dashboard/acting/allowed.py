@@ -1,0 +1,149 @@
+"""The commands that the page may carry out, read back from their text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+# Ids and names; no option, and no path to elsewhere.
+_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_LONGEST = 4000
+
+
+@dataclass(frozen=True)
+class CommandRule:
+    """What one command may have.
+
+    Attributes:
+        options: its options, and whether each takes a value.
+        most_arguments: most arguments beside its options.
+        asks: whether it asks before it changes something, unless it is told not to.
+        looks_first: whether it shows the change without ``--execute``.
+    """
+
+    options: Mapping[str, bool] = field(default_factory=dict)
+    most_arguments: int = 0
+    asks: bool = False
+    looks_first: bool = True
+
+
+# Options that name files are in none of them: an alert's command comes from a table, which others may write.
+ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
+    ("throttle", "apply"): CommandRule(
+        {
+            "--rate": True,
+            "--log-dirs": True,
+            "--brokers": True,
+            "--role": True,
+            "--raise-only": False,
+            "--lists": False,
+            "--low-rate": False,
+        }
+    ),
+    ("throttle", "clear"): CommandRule({"--rates": False, "--lists": False, "--cluster-default": False}),
+    ("elections",): CommandRule({"--topics": True, "--brokers": True}, asks=True),
+    ("reassign", "cancel"): CommandRule({"--all": False}, asks=True),
+    ("reassign", "clean"): CommandRule(most_arguments=50),
+    ("reassign", "rollback"): CommandRule({"--throttle": True, "--low-rate": False}, most_arguments=1, asks=True),
+    ("alerts", "ack"): CommandRule({"--note": True}, most_arguments=1, looks_first=False),
+    ("alerts", "silence"): CommandRule(
+        {"--cluster": True, "--kind": True, "--subject": True, "--for": True, "--note": True}, looks_first=False
+    ),
+}
+
+
+@dataclass(frozen=True)
+class AllowedCommand:
+    """A command that the page may carry out.
+
+    Attributes:
+        words: its words after ``headroom``, without settings file and ``--execute``.
+        config: settings file; None: the default one.
+    """
+
+    words: tuple[str, ...]
+    config: str | None
+
+    @property
+    def looks_first(self) -> bool:
+        """Return whether it shows what it would change."""
+        return _rule_of(self.words)[1].looks_first
+
+    def look(self) -> list[str]:
+        """Return the arguments that show what it would change."""
+        return [*self.words, *self._config()]
+
+    def change(self) -> list[str]:
+        """Return the arguments that change it, without a question."""
+        rule = _rule_of(self.words)[1]
+        execute = ["--execute"] if rule.looks_first else []
+        return [*self.words, *self._config(), *execute, *(["--yes"] if rule.asks else [])]
+
+    @property
+    def text(self) -> str:
+        """Return the command that a shell would run for the same."""
+        execute = ["--execute"] if self.looks_first else []
+        return shlex.join(["headroom", *self.words, *self._config(), *execute])
+
+    def _config(self) -> list[str]:
+        return [] if self.config is None else ["--config", self.config]
+
+
+def _rule_of(words: Sequence[str]) -> tuple[int, CommandRule]:
+    """Return how many words name the command, and what it may have.
+
+    Raises:
+        LookupError: the page does not carry it out.
+    """
+    for length in (1, 2):
+        rule = ALLOWED.get(tuple(words[:length]))
+        if rule is not None:
+            return length, rule
+    raise LookupError(words)
+
+
+def allowed_command(text: str, config: str | None) -> AllowedCommand | None:
+    """Return a command from its text; None if the page does not carry it out.
+
+    Args:
+        text: the command as it is shown.
+        config: settings file of the cluster. A command with another one is not carried out.
+    """
+    try:
+        words = shlex.split(text) if len(text) <= _LONGEST else []
+        if not words or words[0] != "headroom":
+            return None
+        length, rule = _rule_of(words[1:])
+        kept = _kept(words[1 + length :], rule, config)
+    except (ValueError, LookupError):
+        return None
+    return None if kept is None else AllowedCommand((*words[1 : 1 + length], *kept), config)
+
+
+def _kept(words: Sequence[str], rule: CommandRule, config: str | None) -> list[str] | None:
+    """Return options and arguments without settings file and ``--execute``; None if there is one that may not be."""
+    kept: list[str] = []
+    executes, arguments = False, 0
+    rest = iter(words)
+    for word in rest:
+        if word == "--execute":
+            executes = True
+        elif word == "--config":
+            if next(rest, None) != config:
+                return None
+        elif word in rule.options:
+            kept.append(word)
+            if rule.options[word]:
+                value = next(rest, "-")
+                if value.startswith("-"):
+                    return None
+                kept.append(value)
+        elif _ARGUMENT.fullmatch(word):
+            kept.append(word)
+            arguments += 1
+        else:
+            return None
+    # Without it, such a command is one that shows something.
+    return kept if executes == rule.looks_first and arguments <= rule.most_arguments else None

@@ -1,0 +1,132 @@
+"""Pages and requests that carry out a command of the page: what it would change, a yes, and how it goes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from pydantic import BaseModel, ConfigDict
+from starlette.concurrency import run_in_threadpool
+
+from headroom.dashboard.acting.actions import ActionProgress, Actions, ChosenAction
+from headroom.dashboard.address import Address, View
+from headroom.dashboard.live import Live
+from headroom.dashboard.rendering import ENVIRONMENT
+from headroom.dashboard.site import Site
+from headroom.dashboard.stream import Stream, require_stream
+from headroom.dashboard.views.blocks import Tone
+from headroom.schemas.errors import HeadroomError
+
+_LOOK_EVERY_S, _AT_LEAST_EVERY_S = 0.5, 5.0
+_TEXTS = {
+    ActionProgress.LOOKING: (Tone.QUIET, "Reading the cluster, to see what would be changed. Nothing is changed."),
+    ActionProgress.NOT_POSSIBLE: (Tone.WARNING, "It cannot be carried out. Nothing was changed."),
+    ActionProgress.SHOWN: (Tone.QUIET, "Nothing is changed yet."),
+    ActionProgress.OUTDATED: (Tone.UNKNOWN, "This was shown too long ago to be carried out. Nothing was changed."),
+    ActionProgress.CHANGING: (Tone.QUIET, "It is being carried out. It goes on when this page is closed."),
+    ActionProgress.DONE: (Tone.GOOD, "Done."),
+    ActionProgress.FAILED: (Tone.CRITICAL, "It ended with an error. What it had changed by then is in Runs."),
+    ActionProgress.LOST: (
+        Tone.UNKNOWN,
+        "Its process is gone, and how it ended is not known. What it changed is in Runs.",
+    ),
+}
+
+
+class Chosen(BaseModel):
+    """A command of a page, as the page had it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    offer: str
+
+
+def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
+    """Return the routes.
+
+    Args:
+        site: tables and settings.
+        actions: carries out commands.
+        live: follows the tables.
+    """
+    router = APIRouter(prefix="/actions", include_in_schema=False)
+
+    @router.post("")
+    def choose(chosen: Chosen) -> Response:
+        offer = site.offers.read(chosen.offer)
+        if offer is None:
+            raise HTTPException(409, "This button is of an earlier state of the page: load the page again.")
+        return JSONResponse({"url": f"/actions/{_refusing(lambda: actions.begin(offer))}"}, 201)
+
+    @router.get("/{action_id}", response_class=HTMLResponse)
+    def page(action_id: str) -> str:
+        action = _action(actions, action_id)
+        return ENVIRONMENT.get_template("action.html").render(
+            action=action,
+            content=_content(site, action),
+            now_ms=site.clock_ms(),
+            back=Address(cluster=action.offer.cluster).url(View.MOVES),
+        )
+
+    @router.get("/{action_id}/events")
+    async def events(action_id: str) -> Response:
+        require_stream(live)
+        await run_in_threadpool(_action, actions, action_id)
+        return Stream(_events(site, actions, live, action_id), media_type="text/event-stream")
+
+    @router.post("/{action_id}/change")
+    def change(action_id: str) -> Response:
+        _action(actions, action_id)
+        _refusing(lambda: actions.change(action_id))
+        return JSONResponse({"url": f"/actions/{action_id}"}, 202)
+
+    @router.post("/{action_id}/stop")
+    def stop(action_id: str) -> Response:
+        _action(actions, action_id)
+        _refusing(lambda: actions.stop(action_id))
+        return JSONResponse({"url": f"/actions/{action_id}"}, 202)
+
+    return router
+
+
+def _action(actions: Actions, action_id: str) -> ChosenAction:
+    try:
+        return actions.read(action_id)
+    except LookupError:
+        raise HTTPException(404, "There is no such action: the last 200 are kept.") from None
+
+
+def _refusing(call: Callable[[], Any]) -> Any:
+    """Return what a call returns; an error of it is a conflict with what is, and not a fault of the server."""
+    try:
+        return call()
+    except HeadroomError as error:
+        raise HTTPException(409, str(error)) from None
+
+
+def _content(site: Site, action: ChosenAction) -> str:
+    tone, text = _TEXTS[action.progress]
+    again = site.offers.sign(action.offer)
+    return ENVIRONMENT.get_template("action_content.html").render(
+        action=action, tone=tone, text=text, again=again, Progress=ActionProgress
+    )
+
+
+async def _events(site: Site, actions: Actions, live: Live, action_id: str) -> AsyncGenerator[str, None]:
+    """Yield the page of an action as it goes on."""
+    sent, sent_s = "", 0.0
+    yield "retry: 2000\n\n"
+    async with aclosing(live.changes(_LOOK_EVERY_S)) as changes:
+        async for _ in changes:
+            action = await run_in_threadpool(actions.read, action_id)
+            content = _content(site, action)
+            is_due = time.monotonic() - sent_s >= _AT_LEAST_EVERY_S
+            if content != sent or is_due:
+                regions = {"action": content} if content != sent else {}
+                sent, sent_s = content, time.monotonic()
+                yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': regions})}\n\n"
