@@ -51,8 +51,9 @@ class DashboardSettings:
             token.
         hosts: further names under which the page is opened, separated by commas, without a port, such as that of a
             proxy. A request under another name is refused.
-        token: token that the page asks for. Set it with ``HEADROOM_DASHBOARD__TOKEN``. None: no token is needed, and
-            the page is read by whoever reaches its address.
+        token: token that the page asks for. Set it with ``HEADROOM_DASHBOARD__TOKEN``. Whoever has it may also have
+            the page carry out the commands that it shows. None: no token is needed, the page is read by whoever
+            reaches its address, and changes nothing.
         token_file: file that contains only that token; None: not used.
     """
 
