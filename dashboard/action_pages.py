@@ -123,7 +123,11 @@ async def _events(site: Site, actions: Actions, live: Live, action_id: str) -> A
     yield "retry: 2000\n\n"
     async with aclosing(live.changes(_LOOK_EVERY_S)) as changes:
         async for _ in changes:
-            action = await run_in_threadpool(actions.read, action_id)
+            try:
+                action = await run_in_threadpool(actions.read, action_id)
+            except LookupError:
+                # It was forgotten meanwhile.
+                return
             content = _content(site, action)
             is_due = time.monotonic() - sent_s >= _AT_LEAST_EVERY_S
             if content != sent or is_due:

@@ -47,13 +47,13 @@ class ActionProgress(str, Enum):
 
     Attributes:
         LOOKING: the command is run without ``--execute``.
-        NOT_POSSIBLE: that ended with an error.
+        NOT_POSSIBLE: that ended with an error, or its process is gone.
         SHOWN: it waits for somebody to say yes.
         OUTDATED: it waited too long.
         CHANGING: it is carried out.
         DONE: it has ended without an error.
         FAILED: it has ended with one.
-        LOST: its process is gone, and how it ended is not known.
+        LOST: the process of the change is gone, and how it ended is not known.
     """
 
     LOOKING = "looking"
@@ -192,10 +192,12 @@ class Actions:
             raise LookupError(action_id)
         folder = self._folder / action_id
         record = _read_json(folder / _ACTION_FILE)
-        if record is None:
-            raise LookupError(action_id)
-        command = AllowedCommand(tuple(record["words"]), record["config"])
-        offer, made_ms = CommandOffer(record["cluster"], command), record["made_ms"]
+        try:
+            command = AllowedCommand(tuple(record["words"]), record["config"])
+            offer, made_ms = CommandOffer(record["cluster"], command), record["made_ms"]
+        except (KeyError, TypeError):
+            # It is not there, or damaged.
+            raise LookupError(action_id) from None
         change = folder / _CHANGE
         if change.exists():
             progress, exit_code = self._ended(
@@ -209,6 +211,8 @@ class Actions:
             progress, exit_code = self._ended(
                 folder / _LOOK, ActionProgress.LOOKING, ActionProgress.SHOWN, ActionProgress.NOT_POSSIBLE
             )
+        if progress is ActionProgress.LOST:
+            progress = ActionProgress.NOT_POSSIBLE
         if progress is ActionProgress.SHOWN and not 0 <= self._clock_ms() - made_ms < LOOK_IS_GOOD_MS:
             progress = ActionProgress.OUTDATED
         return ChosenAction(action_id, offer, made_ms, progress, _output(folder / _LOOK), exit_code=exit_code)
@@ -228,10 +232,24 @@ class Actions:
             return []
 
     def _start(self, folder: Path, arguments: Sequence[str]) -> None:
-        """Start a worker in a new folder; only one caller can make it, of all servers of a store."""
-        folder.mkdir()
-        write_json(folder / COMMAND_FILE, self._command_line(arguments))
-        write_json(folder / _BEGAN_FILE, self._clock_ms())
+        """Start a worker in a new folder; only one caller can make it, of all servers of a store.
+
+        Raises:
+            FileExistsError: it is there.
+            OSError: it cannot be written.
+        """
+        # It gets its name with all that readers look for.
+        made = folder.with_name(f"{folder.name}-{secrets.token_hex(8)}")
+        made.mkdir()
+        write_json(made / COMMAND_FILE, self._command_line(arguments))
+        write_json(made / _BEGAN_FILE, self._clock_ms())
+        try:
+            made.rename(folder)
+        except OSError as error:
+            shutil.rmtree(made, ignore_errors=True)
+            if folder.exists():
+                raise FileExistsError(str(folder)) from error
+            raise
         environment = {name: value for name, value in os.environ.items() if name != STARTED_BY}
         # A session of its own: it goes on when the page ends, by Ctrl-C too.
         process = subprocess.Popen(
@@ -249,7 +267,7 @@ class Actions:
         """Return how far a worker is, and the exit code of its command if that has ended."""
         processes = _read_json(folder / PROCESS_FILE)
         if processes is None:
-            alive = self._clock_ms() - (_read_json(folder / _BEGAN_FILE) or 0) < _START_MS
+            alive = 0 <= self._clock_ms() - (_read_json(folder / _BEGAN_FILE) or 0) < _START_MS
         else:
             alive = any(map(_is_alive, processes.values()))
         # In this order: a process that was alive a moment ago may have ended, with a result.
