@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Response
@@ -65,7 +65,7 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
 
     @router.get("/{action_id}", response_class=HTMLResponse)
     def page(action_id: str) -> str:
-        action = _action(actions, action_id)
+        action = _action(site, actions, action_id)
         return ENVIRONMENT.get_template("action.html").render(
             action=action,
             content=_content(site, action),
@@ -76,29 +76,31 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
     @router.get("/{action_id}/events")
     async def events(action_id: str) -> Response:
         require_stream(live)
-        await run_in_threadpool(_action, actions, action_id)
+        await run_in_threadpool(_action, site, actions, action_id)
         return Stream(_events(site, actions, live, action_id), media_type="text/event-stream")
 
     @router.post("/{action_id}/change")
     def change(action_id: str) -> Response:
-        _action(actions, action_id)
+        _action(site, actions, action_id)
         _refusing(lambda: actions.change(action_id))
         return JSONResponse({"url": f"/actions/{action_id}"}, 202)
 
     @router.post("/{action_id}/stop")
     def stop(action_id: str) -> Response:
-        _action(actions, action_id)
+        _action(site, actions, action_id)
         _refusing(lambda: actions.stop(action_id))
         return JSONResponse({"url": f"/actions/{action_id}"}, 202)
 
     return router
 
 
-def _action(actions: Actions, action_id: str) -> ChosenAction:
-    try:
-        return actions.read(action_id)
-    except LookupError:
-        raise HTTPException(404, "There is no such action: the last 200 are kept.") from None
+def _action(site: Site, actions: Actions, action_id: str) -> ChosenAction:
+    with suppress(LookupError):
+        action = actions.read(action_id)
+        # Another page of this store may have other clusters.
+        if site.serves(action.offer):
+            return action
+    raise HTTPException(404, "There is no such action here: the last 200 are kept.")
 
 
 def _refusing(call: Callable[[], Any]) -> Any:

@@ -108,7 +108,14 @@ class Site:
         if self.actions is None or address.at is not None or cluster not in self._configured:
             return None
         command = allowed_command(text, self._configured[cluster].config)
-        return None if command is None else self.offers.sign(CommandOffer(cluster, command))
+        offer = None if command is None else CommandOffer(cluster, command)
+        return None if offer is None or not self.serves(offer) else self.offers.sign(offer)
+
+    def serves(self, offer: CommandOffer) -> bool:
+        """Return whether a command is about a cluster of this page, with its settings, and about no other one."""
+        watched, words = self._configured.get(offer.cluster), offer.command.words
+        named = [words[n + 1] for n, word in enumerate(words) if word == "--cluster"]
+        return watched is not None and watched.config == offer.command.config and set(named) <= {offer.cluster}
 
     def view_time(self, address: Address) -> ViewTime:
         """Return whether what an address shows is the state of now.

@@ -155,7 +155,7 @@ def headroom_reassign_run(
 
 def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:
     """Return Headroom's own command that removes exactly what runs of plans have set; of all runs if none is named."""
-    return changing_command(["reassign clean", *run_ids], config)
+    return changing_command(["reassign clean", *map(shell_quoted, run_ids)], config)
 
 
 def headroom_reassign_runs(config: str | None) -> str:

@@ -6,11 +6,13 @@ that is loaded again, a second page, and a server that was started again all see
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -21,11 +23,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from headroom.dashboard.acting.allowed import AllowedCommand
+from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
 from headroom.dashboard.acting.offers import CommandOffer
-from headroom.dashboard.acting.worker import COMMAND_FILE, OUTPUT_FILE, PROCESS_FILE, RESULT_FILE, write_json
+from headroom.dashboard.acting.worker import (
+    COMMAND_FILE,
+    LOCK_FILE,
+    OUTPUT_FILE,
+    PROCESS_FILE,
+    RESULT_FILE,
+    is_running,
+    write_json,
+)
 from headroom.schemas.environment import STARTED_BY
 from headroom.schemas.errors import HeadroomError
 
@@ -130,13 +138,15 @@ class Actions:
             try:
                 # Outputs name brokers and topics.
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._require_own()
                 folder.mkdir()
                 write_json(folder / _ACTION_FILE, record)
                 if offer.command.looks_first:
                     self._start(folder / _LOOK, offer.command.look())
             except OSError as error:
+                shutil.rmtree(folder, ignore_errors=True)
                 raise self._not_written(error) from None
-            self._forget_old()
+            self._forget_old(action_id)
             return action_id
 
     def change(self, action_id: str) -> None:
@@ -175,11 +185,12 @@ class Actions:
             HeadroomError: nothing of it is running.
         """
         action = self.read(action_id)
-        process = _read_json(self._folder / action_id / _CHANGE / PROCESS_FILE)
-        if action.progress is not ActionProgress.CHANGING or process is None or not _is_alive(process["command"]):
+        folder = self._folder / action_id / _CHANGE
+        pid = _number(_read_json(folder / PROCESS_FILE), "pid")
+        if action.progress is not ActionProgress.CHANGING or pid is None or not is_running(folder):
             raise HeadroomError("This action", "is not being carried out", "Load its page again.")
         with suppress(ProcessLookupError):
-            os.kill(process["command"]["pid"], signal.SIGINT)
+            os.kill(pid, signal.SIGINT)
 
     def read(self, action_id: str) -> ChosenAction:
         """Return an action.
@@ -188,16 +199,19 @@ class Actions:
             LookupError: there is no such action.
         """
         # An id is a name in the folder, and nothing else.
-        if not action_id.isalnum():
+        if action_id not in self._names():
             raise LookupError(action_id)
         folder = self._folder / action_id
         record = _read_json(folder / _ACTION_FILE)
         try:
             command = AllowedCommand(tuple(record["words"]), record["config"])
-            offer, made_ms = CommandOffer(record["cluster"], command), record["made_ms"]
-        except (KeyError, TypeError):
+            offer, made_ms = CommandOffer(record["cluster"], command), _number(record, "made_ms")
+            is_allowed = allowed_command(command.text, command.config) == command
+        except (LookupError, TypeError, ValueError, AttributeError):
             # It is not there, or damaged.
             raise LookupError(action_id) from None
+        if made_ms is None or not is_allowed:
+            raise LookupError(action_id)
         change = folder / _CHANGE
         if change.exists():
             progress, exit_code = self._ended(
@@ -227,9 +241,20 @@ class Actions:
 
     def _names(self) -> list[str]:
         try:
+            self._require_own()
             return os.listdir(self._folder)
         except OSError:
             return []
+
+    def _require_own(self) -> None:
+        """Check that nobody else can have written what is carried out.
+
+        Raises:
+            OSError: the folder is not there, or is that of others.
+        """
+        folder = self._folder.lstat()
+        if folder.st_uid != os.getuid() or folder.st_mode & 0o022 or not stat.S_ISDIR(folder.st_mode):
+            raise PermissionError(errno.EPERM, "others can write there", str(self._folder))
 
     def _start(self, folder: Path, arguments: Sequence[str]) -> None:
         """Start a worker in a new folder; only one caller can make it, of all servers of a store.
@@ -240,10 +265,10 @@ class Actions:
         """
         # It gets its name with all that readers look for.
         made = folder.with_name(f"{folder.name}-{secrets.token_hex(8)}")
-        made.mkdir()
-        write_json(made / COMMAND_FILE, self._command_line(arguments))
-        write_json(made / _BEGAN_FILE, self._clock_ms())
         try:
+            made.mkdir()
+            write_json(made / COMMAND_FILE, self._command_line(arguments))
+            write_json(made / _BEGAN_FILE, {"began_ms": self._clock_ms()})
             made.rename(folder)
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
@@ -265,26 +290,26 @@ class Actions:
         self, folder: Path, running: ActionProgress, succeeded: ActionProgress, failed: ActionProgress
     ) -> tuple[ActionProgress, int | None]:
         """Return how far a worker is, and the exit code of its command if that has ended."""
-        processes = _read_json(folder / PROCESS_FILE)
-        if processes is None:
-            alive = 0 <= self._clock_ms() - (_read_json(folder / _BEGAN_FILE) or 0) < _START_MS
-        else:
-            alive = any(map(_is_alive, processes.values()))
+        began_ms = _number(_read_json(folder / _BEGAN_FILE), "began_ms") or 0
+        is_alive = is_running(folder)
         # In this order: a process that was alive a moment ago may have ended, with a result.
-        result = _read_json(folder / RESULT_FILE)
-        if result is not None:
-            return (succeeded if result["exit_code"] == 0 else failed), result["exit_code"]
-        return (running if alive else ActionProgress.LOST), None
+        exit_code = _number(_read_json(folder / RESULT_FILE), "exit_code")
+        if exit_code is not None:
+            return (succeeded if exit_code == 0 else failed), exit_code
+        if is_alive:
+            return running, None
+        is_starting = not (folder / LOCK_FILE).exists() and 0 <= self._clock_ms() - began_ms < _START_MS
+        return (running if is_starting else ActionProgress.LOST), None
 
     def _require_room(self) -> None:
         running = sum(action.progress.is_running for action in self.all())
         if running >= _MOST_RUNNING:
             raise HeadroomError(f"{running} actions", "are running already", "Wait until one has ended.")
 
-    def _forget_old(self) -> None:
-        """Remove the oldest actions beyond those that are kept, but none that is running."""
+    def _forget_old(self, newest: str) -> None:
+        """Remove the oldest actions beyond those that are kept, but none that is running, nor the newest one."""
         for action in self.all()[_MOST_KEPT:]:
-            if not action.progress.is_running:
+            if not action.progress.is_running and action.action_id != newest:
                 shutil.rmtree(self._folder / action.action_id, ignore_errors=True)
 
     def _not_written(self, error: OSError) -> HeadroomError:
@@ -295,20 +320,18 @@ class Actions:
         )
 
 
-def _read_json(file: Path) -> Any:
-    """Return the content of a file; None if it is not there yet, or is damaged."""
+def _read_json(file: Path) -> dict[str, Any]:
+    """Return the content of a file; nothing if it is not there yet, or is damaged."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
-def _is_alive(process: dict[str, Any]) -> bool:
-    try:
-        own = psutil.Process(process["pid"])
-        return own.create_time() == process["created_s"] and own.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
+def _number(content: dict[str, Any], key: str) -> int | None:
+    value = content.get(key)
+    return value if isinstance(value, int) else None
 
 
 def _output(folder: Path) -> str:

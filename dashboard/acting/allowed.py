@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 # Ids and names; no option, and no path to elsewhere.
 _ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
-_LONGEST = 4000
+_LONGEST = 2000
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,16 @@ class CommandRule:
     Attributes:
         options: its options, and whether each takes a value.
         most_arguments: most arguments beside its options.
+        least_arguments: least arguments.
+        needs: options that it must have.
         asks: whether it asks before it changes something, unless it is told not to.
         looks_first: whether it shows the change without ``--execute``.
     """
 
     options: Mapping[str, bool] = field(default_factory=dict)
     most_arguments: int = 0
+    least_arguments: int = 0
+    needs: Sequence[str] = ()
     asks: bool = False
     looks_first: bool = True
 
@@ -46,10 +50,14 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
     ("elections",): CommandRule({"--topics": True, "--brokers": True}, asks=True),
     ("reassign", "cancel"): CommandRule({"--all": False}, asks=True),
     ("reassign", "clean"): CommandRule(most_arguments=50),
-    ("reassign", "rollback"): CommandRule({"--throttle": True, "--low-rate": False}, most_arguments=1, asks=True),
-    ("alerts", "ack"): CommandRule({"--note": True}, most_arguments=1, looks_first=False),
+    ("reassign", "rollback"): CommandRule(
+        {"--throttle": True, "--low-rate": False}, most_arguments=1, least_arguments=1, asks=True
+    ),
+    ("alerts", "ack"): CommandRule({"--note": True}, most_arguments=1, least_arguments=1, looks_first=False),
     ("alerts", "silence"): CommandRule(
-        {"--cluster": True, "--kind": True, "--subject": True, "--for": True, "--note": True}, looks_first=False
+        {"--cluster": True, "--kind": True, "--subject": True, "--for": True, "--note": True},
+        needs=("--cluster", "--kind", "--subject"),
+        looks_first=False,
     ),
 }
 
@@ -112,7 +120,8 @@ def allowed_command(text: str, config: str | None) -> AllowedCommand | None:
         config: settings file of the cluster. A command with another one is not carried out.
     """
     try:
-        words = shlex.split(text) if len(text) <= _LONGEST else []
+        # Half characters and what moves a cursor are of no command of Headroom.
+        words = shlex.split(text) if len(text) <= _LONGEST and text.isprintable() else []
         if not words or words[0] != "headroom":
             return None
         length, rule = _rule_of(words[1:])
@@ -131,13 +140,13 @@ def _kept(words: Sequence[str], rule: CommandRule, config: str | None) -> list[s
         if word == "--execute":
             executes = True
         elif word == "--config":
-            if next(rest, None) != config:
+            if next(rest, "") != config:
                 return None
         elif word in rule.options:
             kept.append(word)
             if rule.options[word]:
                 value = next(rest, "-")
-                if value.startswith("-"):
+                if not value or value.startswith("-"):
                     return None
                 kept.append(value)
         elif _ARGUMENT.fullmatch(word):
@@ -146,4 +155,5 @@ def _kept(words: Sequence[str], rule: CommandRule, config: str | None) -> list[s
         else:
             return None
     # Without it, such a command is one that shows something.
-    return kept if executes == rule.looks_first and arguments <= rule.most_arguments else None
+    is_whole = rule.least_arguments <= arguments <= rule.most_arguments and all(one in kept for one in rule.needs)
+    return kept if executes == rule.looks_first and is_whole else None

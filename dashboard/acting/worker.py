@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 COMMAND_FILE, OUTPUT_FILE, PROCESS_FILE, RESULT_FILE = "command.json", "output.txt", "process.json", "result.json"
+LOCK_FILE = "lock"
+# As of a shell that cannot start a command.
+_NOT_STARTED = 127
 
 
 def main(folder: Path) -> None:
-    """Run the command of a folder, with its output, process and exit code as files beside it."""
-    command = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))
-    with (folder / OUTPUT_FILE).open("ab") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-    # The result comes a moment after the end of the command.
-    write_json(folder / PROCESS_FILE, {"command": _identity(process.pid), "worker": _identity(os.getpid())})
-    exit_code = process.wait()
-    write_json(folder / RESULT_FILE, {"exit_code": exit_code, "ended_ms": round(time.time() * 1000)})
+    """Run the command of a folder, with its output, process and exit code as files beside it.
+
+    The lock is held as long as worker or command lives: whatever the clock, and whatever becomes of the worker.
+    """
+    unlocked = folder / f".{LOCK_FILE}"
+    with unlocked.open("ab") as lock, (folder / OUTPUT_FILE).open("ab") as output:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Nobody sees it before it is locked.
+        unlocked.rename(folder / LOCK_FILE)
+        exit_code = _run(folder, output.fileno(), lock.fileno())
+        write_json(folder / RESULT_FILE, {"exit_code": exit_code, "ended_ms": round(time.time() * 1000)})
 
 
-def _identity(pid: int) -> dict[str, Any]:
-    # Another process may have the id later.
-    return {"pid": pid, "created_s": psutil.Process(pid).create_time()}
+def _run(folder: Path, output: int, lock: int) -> int:
+    try:
+        command = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=[lock]
+        )
+    except (OSError, ValueError) as error:
+        os.write(output, f"It was not started: {error!r}\n".encode())
+        return _NOT_STARTED
+    # On a full disk it cannot be stopped from the page, but goes on.
+    with suppress(OSError):
+        write_json(folder / PROCESS_FILE, {"pid": process.pid})
+    return process.wait()
+
+
+def is_running(folder: Path) -> bool:
+    """Return whether the worker of a folder, or its command, lives."""
+    try:
+        with (folder / LOCK_FILE).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def write_json(file: Path, value: Any) -> None:

@@ -40,13 +40,13 @@ function replace(part, html) {
   const selection = getSelection();
   if (selection && !selection.isCollapsed && part.contains(selection.anchorNode)) return false;
   const open = new Map([...part.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
-  const scrolled = [...part.querySelectorAll(".scroll")].map((s) => [s.getAttribute("aria-labelledby"), s.scrollLeft]);
+  const scrolled = [...part.querySelectorAll(".scroll")].map((s) => [s.getAttribute("aria-labelledby"), s.scrollLeft, s.scrollTop]);
   const focused = part.contains(document.activeElement) ? pathTo(document.activeElement) : null;
   part.innerHTML = html;
   for (const d of part.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = open.get(d.id);
-  for (const [id, left] of scrolled) {
+  for (const [id, left, top] of scrolled) {
     const again = part.querySelector(`.scroll[aria-labelledby="${CSS.escape(id)}"]`);
-    if (again) again.scrollLeft = left;
+    if (again) again.scrollTo(left, top);
   }
   const again = focused && part.querySelector(focused);
   if (again) again.focus({ preventScroll: true });
@@ -57,6 +57,7 @@ function replace(part, html) {
 
 function pathTo(element) {
   if (element.dataset.post) return `[data-post="${CSS.escape(element.dataset.post)}"]`;
+  if (element.dataset.run) return `[data-run="${CSS.escape(element.dataset.run)}"]`;
   if (element.dataset.copy) return `[data-copy="${CSS.escape(element.dataset.copy)}"]`;
   if (element.getAttribute("href")) return `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
   if (element.localName === "summary") return `#${CSS.escape(element.parentElement.id)} > summary`;
@@ -178,12 +179,13 @@ function send(path, content) {
 async function login(form) {
   const answer = await send("/login", { token: new FormData(form).get("token") });
   if (answer.ok) location.assign("/");
-  else status.textContent = (await answer.json()).error;
+  else say((await answer.json()).error);
 }
 
 // Chooses a command, says yes to it, or stops it; a second click does nothing.
 async function post(button, path, content) {
   button.disabled = true;
+  say("");
   try {
     const answer = await send(path, content);
     const result = await answer.json();

@@ -10,8 +10,9 @@ from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Row, Tone
-from headroom.planning.reassignments.run.journal import StepKind, StepState
+from headroom.planning.reassignments.run.journal import StepKind, StepState, rate_of_subject
 from headroom.planning.throttles.rate_options import rate_options
+from headroom.schemas.keys import BrokerRole
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.schemas.text import shell_quoted
 from headroom.schemas.text.amounts import rate_text
@@ -109,13 +110,23 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
 
 
 def _taking_back(run_id: str, steps: Sequence[Row], config: str | None) -> Block:
-    """Return the commands that take a run back, at the rate that it had, and that remove what it has left."""
-    rates = [int(step["after"]) for step in steps if step["step"] == StepKind.RATE.value and _is_rate(step["after"])]
-    rate = rate_options({"--throttle": max(rates, default=None)})
-    back = changing_command(["reassign rollback", shell_quoted(run_id), *rate], config)
-    return Commands(
-        "Move its partitions back, or remove what it has left", [back, headroom_reassign_clean([run_id], config)]
-    )
+    """Return the commands that remove what a run has left, and that take it back at the rate that it had set.
+
+    Without such a rate it is not known at which one to go back, and nothing is recommended.
+    """
+    clean = headroom_reassign_clean([run_id], config)
+    rates = [
+        int(step["after"])
+        for step in steps
+        if step["step"] == StepKind.RATE.value
+        and step["state"] in (StepState.INTENDED.value, StepState.DONE.value)
+        and isinstance(rate_of_subject(step["subject"]), BrokerRole)
+        and _is_rate(step["after"])
+    ]
+    if not rates:
+        return Commands("Remove what it has left", [clean])
+    words = ["reassign rollback", shell_quoted(run_id), *rate_options({"--throttle": max(rates)})]
+    return Commands("Remove what it has left, or move its partitions back", [clean, changing_command(words, config)])
 
 
 def _action_row(action: ChosenAction) -> Row:

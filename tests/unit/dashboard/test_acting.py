@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -24,8 +25,10 @@ from headroom.dashboard.acting import allowed as allowed_module
 from headroom.dashboard.acting.actions import LOOK_IS_GOOD_MS, ActionProgress, Actions, ChosenAction
 from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
 from headroom.dashboard.acting.offers import CommandOffer, Offers
+from headroom.dashboard.app import create_app
+from headroom.dashboard.site import Site
 from headroom.schemas.errors import HeadroomError
-from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, Client, DashboardStore, event
+from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore, event
 from tests.unit.dashboard.markup import Markup
 
 TOKEN = "a-token-7f3c"
@@ -183,6 +186,13 @@ def test_an_acknowledgement_has_nothing_to_look_at() -> None:
         "sh -c 'headroom throttle apply'",
         "headroom throttle apply --rate 'unclosed --config orders.toml --execute",
         f"headroom throttle apply --rate {'9' * 5000} --config orders.toml --execute",
+        "headroom reassign rollback --config orders.toml --execute",
+        "headroom elections --topics '' --config orders.toml --execute",
+        "headroom elections --execute --config",
+        "headroom alerts silence --for 365d --note n --config orders.toml",
+        "headroom alerts ack ab12 --note 'a\0b' --config orders.toml",
+        "headroom alerts ack ab12 --note 'a\ud800b' --config orders.toml",
+        "headroom alerts ack ab12 --note 'a\u202eb' --config orders.toml",
         RAISE + "; rm -rf /",
         RAISE + " && echo",
         RAISE + " | tee x",
@@ -193,12 +203,15 @@ def test_no_other_command_is_carried_out(text: str) -> None:
 
 
 def test_nothing_of_a_command_reaches_a_shell(actions: Actions, program: Program) -> None:
-    text = "headroom alerts silence --subject '$(touch x); `y` \"' --for 1h --note n --config orders.toml"
+    text = (
+        "headroom alerts silence --cluster prod --kind k --subject '$(touch x); `y` \"' --for 1h --note n "
+        "--config orders.toml"
+    )
     action_id = actions.begin(offer(text))
     actions.change(action_id)
     assert when_ended(actions, action_id).progress is ActionProgress.DONE
     assert program.calls() == [
-        'alerts silence --subject $(touch x); `y` " --for 1h --note n --config orders.toml',
+        'alerts silence --cluster prod --kind k --subject $(touch x); `y` " --for 1h --note n --config orders.toml',
     ]
 
 
@@ -376,7 +389,7 @@ def test_a_server_that_was_started_again_sees_what_goes_on(
 def process_of(store: DashboardStore, action_id: str) -> psutil.Process:
     file = store.path / "_actions" / action_id / "change" / "process.json"
     until(file.exists)
-    return psutil.Process(json.loads(file.read_text())["command"]["pid"])
+    return psutil.Process(json.loads(file.read_text())["pid"])
 
 
 def test_a_command_outlives_its_worker_and_then_says_that_its_end_is_not_known(
@@ -423,7 +436,7 @@ def test_a_worker_that_never_began_is_lost(store: DashboardStore, actions: Actio
     when_ended(actions, action_id)
     folder = store.path / "_actions" / action_id / "change"
     folder.mkdir()
-    (folder / "began.json").write_text(str(clock.ms))
+    (folder / "began.json").write_text(json.dumps({"began_ms": clock.ms}))
     assert actions.read(action_id).progress is ActionProgress.CHANGING
     clock.ms += 60_000
     assert actions.read(action_id).progress is ActionProgress.LOST
@@ -483,6 +496,95 @@ def test_a_folder_that_cannot_be_written_is_said(store: DashboardStore, program:
     (store.path / "_actions").write_text("")
     with pytest.raises(HeadroomError, match=r"_actions: cannot be written .*\. Make room"):
         Actions(str(store.path), program.command_line, clock).begin(offer())
+
+
+def test_a_planted_or_damaged_action_is_none(store: DashboardStore, actions: Actions) -> None:
+    action_id = actions.begin(offer())
+    when_ended(actions, action_id)
+    file = store.path / "_actions" / action_id / "action.json"
+    record = json.loads(file.read_text())
+    changes: list[Any] = [
+        {"words": ["reassign", "clean", "--force", "/etc/x"]},
+        {"words": ["watch"]},
+        {"words": [1]},
+        {"words": 5},
+        {"made_ms": "x"},
+        {"config": 3},
+    ]
+    for change in changes:
+        file.write_text(json.dumps({**record, **change}))
+        with pytest.raises(LookupError):
+            actions.read(action_id)
+        assert actions.all() == []
+    for text in ("[]", "", "x", "[" * 100_000):
+        file.write_text(text)
+        assert actions.all() == []
+    file.write_text(json.dumps(record))
+    for name in ("result.json", "process.json", "began.json"):
+        for text in ("[]", "{}", '{"exit_code": "x"}', '"x"'):
+            (store.path / "_actions" / action_id / "look" / name).write_text(text)
+            assert len(actions.all()) == 1
+
+
+def test_a_folder_that_others_can_write_is_not_read(store: DashboardStore, actions: Actions) -> None:
+    action_id = actions.begin(offer())
+    when_ended(actions, action_id)
+    (store.path / "_actions").chmod(0o777)
+    assert actions.all() == []
+    with pytest.raises(LookupError):
+        actions.change(action_id)
+    with pytest.raises(HeadroomError, match="others can write there"):
+        actions.begin(offer())
+
+
+def test_a_clock_that_is_set_makes_no_running_change_lost(
+    actions: Actions, program: Program, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action_id = actions.begin(offer())
+    when_ended(actions, action_id)
+    program.waits()
+    actions.change(action_id)
+    until(lambda: "one" in actions.read(action_id).output)
+    for passed_ms in (3_600_000, -3_600_000):
+        clock.ms = TICK_MS + passed_ms
+        assert actions.read(action_id).progress is ActionProgress.CHANGING
+    program.waits(False)
+    assert when_ended(actions, action_id).progress is ActionProgress.DONE
+
+
+def test_a_command_whose_process_cannot_be_noted_goes_on_and_is_seen(
+    store: DashboardStore, actions: Actions, program: Program, clock: Clock
+) -> None:
+    action_id = actions.begin(offer())
+    when_ended(actions, action_id)
+    program.waits()
+    actions.change(action_id)
+    (store.path / "_actions" / action_id / "change" / "process.json").unlink(missing_ok=True)
+    until(lambda: "one" in actions.read(action_id).output)
+    clock.ms += 60_000
+    assert actions.read(action_id).progress is ActionProgress.CHANGING
+    program.waits(False)
+    assert when_ended(actions, action_id).progress is ActionProgress.DONE
+
+
+def test_a_command_that_cannot_be_started_says_so(store: DashboardStore, clock: Clock) -> None:
+    store.path.mkdir()
+    actions = Actions(str(store.path), lambda _: ["/nosuch/program"], clock)
+    action_id = actions.begin(offer())
+    ended = when_ended(actions, action_id)
+    assert (ended.progress, ended.exit_code) == (ActionProgress.NOT_POSSIBLE, 127)
+    assert "It was not started: FileNotFoundError" in ended.look
+
+
+def test_a_clock_that_was_set_back_forgets_no_new_action(
+    actions: Actions, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions_module, "_MOST_KEPT", 2)
+    for _ in range(2):
+        when_ended(actions, actions.begin(offer()))
+    clock.ms -= 3_600_000
+    action_id = actions.begin(offer())
+    assert when_ended(actions, action_id).action_id == action_id
 
 
 # Who may ask
@@ -639,6 +741,62 @@ def test_an_outdated_offer_says_to_load_the_page_again(client: Client, clock: Cl
     answer = client.post("/actions", json={"offer": offered}, headers=ORIGIN)
     assert (answer.status_code, "load the page again" in answer.json()["error"]) == (409, True)
     assert program.calls() == []
+
+
+def test_a_page_of_another_cluster_does_not_carry_it_out(
+    store: DashboardStore, client: Client, program: Program, clock: Clock
+) -> None:
+    offered = buttons(client.get("/alerts"), "data-run")[0]
+    url = client.post("/actions", json={"offer": offered}, headers=ORIGIN).json()["url"]
+    until(lambda: bool(buttons(client.get(url), "data-post")))
+    actions = Actions(str(store.path), program.command_line, clock)
+    other = Client(create_app(Site([store.watched("elsewhere")], clock, actions), HOSTS, TOKEN))
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    for path in (f"{url}/change", f"{url}/stop"):
+        assert other.post(path, json={}, headers=bearer).status_code == 404
+    assert other.get(url, headers=bearer).status_code == 404
+    assert len(program.calls()) == 1
+
+
+def test_a_silence_of_another_cluster_is_not_offered(store: DashboardStore, program: Program, clock: Clock) -> None:
+    silence = "headroom alerts silence --cluster other --kind k --subject s --for 1h --config orders.toml"
+    store.alerts(event("a", recommendation=json.dumps({"commands": [silence]})))
+    offered = buttons(acting(store, program, clock).get("/alerts"), "data-run")
+    assert [one for one in offered if "other" in base64.urlsafe_b64decode(one.split(".")[0]).decode()] == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "rollback"),
+    [
+        ([{"before": "1000000000", "after": "50000000"}], "--throttle 50000000"),
+        # What was there before is restored in the end.
+        (
+            [
+                {"before": "1000000000", "after": "50000000", "state": "done"},
+                {"before": "50000000", "after": "1000000000", "state": "undone"},
+            ],
+            "--throttle 50000000",
+        ),
+        ([{"after": "50000000"}, {"subject": "broker 1 as log_dirs", "after": "300000000"}], "--throttle 50000000"),
+        ([{"step": "submit", "subject": "t-0", "after": "1,2"}], None),
+    ],
+)
+def test_a_run_is_moved_back_at_the_rate_that_it_had_set(
+    store: DashboardStore, client: Client, steps: list[dict[str, Any]], rollback: str | None
+) -> None:
+    store.journal(*steps)
+    text = client.get("/runs?run=r1").text
+    assert "headroom reassign clean r1" in text
+    assert ("reassign rollback r1" in text) is (rollback is not None)
+    assert rollback is None or f"reassign rollback r1 {rollback} " in text
+
+
+def test_the_id_of_a_run_is_one_word_of_a_shell(store: DashboardStore, client: Client) -> None:
+    store.journal({"run_id": "a b"})
+    text = Markup(client.get("/runs?run=a+b").text)
+    commands = [code.text for code in text.all("code") if "reassign" in code.text]
+    assert commands
+    assert all("a b" in shlex.split(one) for one in commands)
 
 
 def test_an_action_that_there_is_not_is_said(client: Client) -> None:
