@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from headroom.dashboard.acting.actions import ActionProgress, Actions, ChosenAction
 from headroom.dashboard.address import Address, View
+from headroom.dashboard.form_pages import form_url
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import ENVIRONMENT
 from headroom.dashboard.site import Site
@@ -26,16 +27,16 @@ _LOOK_EVERY_S, _AT_LEAST_EVERY_S = 0.5, 5.0
 _TEXTS = {
     ActionProgress.LOOKING: (Tone.QUIET, "Reading the cluster, to see what would be changed. Nothing is changed."),
     ActionProgress.NOT_POSSIBLE: (Tone.WARNING, "It cannot be carried out. Nothing was changed."),
+    ActionProgress.NOTHING: (Tone.WARNING, "There is nothing to carry out: why is below. Nothing was changed."),
     ActionProgress.SHOWN: (Tone.QUIET, "Nothing is changed yet."),
     ActionProgress.OUTDATED: (Tone.UNKNOWN, "This was shown too long ago to be carried out. Nothing was changed."),
     ActionProgress.CHANGING: (Tone.QUIET, "It is being carried out. It goes on when this page is closed."),
     ActionProgress.DONE: (Tone.GOOD, "Done."),
-    ActionProgress.FAILED: (Tone.CRITICAL, "It ended with an error. What it had changed by then is in Runs."),
-    ActionProgress.LOST: (
-        Tone.UNKNOWN,
-        "Its process is gone, and how it ended is not known. What it changed is in Runs.",
-    ),
+    ActionProgress.FAILED: (Tone.CRITICAL, "It ended with an error."),
+    ActionProgress.LOST: (Tone.UNKNOWN, "Its process is gone, and how it ended is not known."),
 }
+# Of commands that change the cluster.
+_JOURNALLED = "What it changed is in Runs."
 
 
 class Chosen(BaseModel):
@@ -69,6 +70,7 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
         return ENVIRONMENT.get_template("action.html").render(
             action=action,
             content=_content(site, action),
+            said=_said(action)[1],
             now_ms=site.clock_ms(),
             back=Address(cluster=action.offer.cluster).url(View.MOVES),
         )
@@ -111,17 +113,28 @@ def _refusing(call: Callable[[], Any]) -> Any:
         raise HTTPException(409, str(error)) from None
 
 
-def _content(site: Site, action: ChosenAction) -> str:
+def _said(action: ChosenAction) -> tuple[Tone, str]:
     tone, text = _TEXTS[action.progress]
-    again = site.offers.sign(action.offer)
+    ended_badly = action.progress in (ActionProgress.FAILED, ActionProgress.LOST)
+    return tone, f"{text} {_JOURNALLED}" if ended_badly and action.offer.command.looks_first else text
+
+
+def _content(site: Site, action: ChosenAction) -> str:
+    tone, text = _said(action)
     return ENVIRONMENT.get_template("action_content.html").render(
-        action=action, tone=tone, text=text, again=again, Progress=ActionProgress
+        action=action,
+        tone=tone,
+        text=text,
+        again=site.offers.sign(action.offer),
+        form_url=form_url(action.offer.cluster, action.offer.command),
+        Progress=ActionProgress,
     )
 
 
 async def _events(site: Site, actions: Actions, live: Live, action_id: str) -> AsyncGenerator[str, None]:
     """Yield the page of an action as it goes on."""
-    sent, sent_s = "", 0.0
+    sent: dict[str, str] = {}
+    sent_s = 0.0
     yield "retry: 2000\n\n"
     async with aclosing(live.changes(_LOOK_EVERY_S)) as changes:
         async for _ in changes:
@@ -129,10 +142,10 @@ async def _events(site: Site, actions: Actions, live: Live, action_id: str) -> A
                 action = await run_in_threadpool(actions.read, action_id)
             except LookupError:
                 # It was forgotten meanwhile.
+                yield "event: end\ndata: This action is not kept any more: the last 200 are.\n\n"
                 return
-            content = _content(site, action)
-            is_due = time.monotonic() - sent_s >= _AT_LEAST_EVERY_S
-            if content != sent or is_due:
-                regions = {"action": content} if content != sent else {}
-                sent, sent_s = content, time.monotonic()
-                yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': regions})}\n\n"
+            regions = {"action": _content(site, action), "said": _said(action)[1]}
+            changed = {name: html for name, html in regions.items() if sent.get(name) != html}
+            if changed or time.monotonic() - sent_s >= _AT_LEAST_EVERY_S:
+                sent, sent_s = regions, time.monotonic()
+                yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': changed})}\n\n"

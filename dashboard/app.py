@@ -23,6 +23,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from headroom.dashboard.action_pages import action_pages
 from headroom.dashboard.address import Address, View
+from headroom.dashboard.form_pages import form_pages
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import (
     VIEWS,
@@ -34,7 +35,7 @@ from headroom.dashboard.rendering import (
     table_csv,
     view_json,
 )
-from headroom.dashboard.security import COOKIE, HEADERS, LOGIN, Guard, Sessions
+from headroom.dashboard.security import HEADERS, LOGIN, Guard, Sessions, cookie_name
 from headroom.dashboard.site import Site
 from headroom.dashboard.stream import Stream, is_full, require_stream
 from headroom.dashboard.views.blocks import tables_of
@@ -87,6 +88,7 @@ def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> F
         app.include_router(_login(sessions))
     if site.actions is not None:
         app.include_router(action_pages(site, site.actions, live))
+        app.include_router(form_pages(site, site.actions))
     app.include_router(_api(site))
     app.include_router(_pages(site, live))
     _handle_errors(app)
@@ -232,7 +234,8 @@ def _login(sessions: Sessions) -> APIRouter:
             raise HTTPException(401, "This is another token than that of dashboard.token.")
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
-        response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=secure, path="/")
+        name = cookie_name(request.headers.get("host", ""))
+        response.set_cookie(name, session, httponly=True, samesite="strict", secure=secure, path="/")
         return response
 
     return router

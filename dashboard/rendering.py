@@ -89,6 +89,7 @@ def render_page(site: Site, view: View, address: Address) -> str:
         address=address,
         cluster=site.cluster(address),
         clusters=_clusters(site),
+        can_act=site.can_act(address),
         regions=render_regions(site, view, address),
         now_ms=site.clock_ms(),
     )
@@ -107,8 +108,10 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
     except HeadroomError as error:
         content = error
 
+    is_current = not isinstance(first, HeadroomError) and first.view_time.is_current
+
     def offer(text: str) -> str | None:
-        return site.offer(address, text)
+        return site.offer(address, text, is_current)
 
     return Regions(
         ENVIRONMENT.get_template("headline.html").render(

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headroom.dashboard.rendering import render_message
 
-COOKIE = "headroom_session"
+_COOKIE = "headroom_session"
 LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
@@ -31,6 +31,15 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+
+def cookie_name(host: str) -> str:
+    """Return the name of the session's cookie, by the ``Host`` of a request.
+
+    Browsers send a cookie to every port of a host, so that two pages would overwrite each other's.
+    """
+    _, _, port = host.rpartition(":")
+    return f"{_COOKIE}_{port}" if port.isdigit() else _COOKIE
 
 
 def is_loopback(host: str) -> bool:
@@ -89,7 +98,7 @@ class Sessions:
         if scheme.lower() == "bearer" and self._is_token(token):
             return True
         # The standard library's reader stops at the first cookie of others that does not keep to the standard.
-        return cookie_parser(headers.get("cookie", "")).get(COOKIE) in self._open
+        return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers.get("host", ""))) in self._open
 
     def _is_token(self, token: str) -> bool:
         # JSON may have halves of surrogate pairs.

@@ -23,6 +23,7 @@ from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_
 # Silences begin and end without a commit.
 _ALERTS_MS = 5_000
 _CLUSTERS_MS = 60_000
+_SETS_RATE = ("throttle", "apply")
 
 
 @dataclass(frozen=True)
@@ -97,19 +98,27 @@ class Site:
         """Return a cluster with its settings; without settings, with placeholders in recommended commands."""
         return self._configured.get(name) or WatchedCluster.without_settings(self.settings, name)
 
-    def offer(self, address: Address, text: str) -> str | None:
+    def can_act(self, address: Address) -> bool:
+        """Return whether commands on the cluster of an address are carried out; not from what is shown of the past."""
+        return self.actions is not None and address.at is None and self.cluster(address) in self._configured
+
+    def offer(self, address: Address, text: str, is_current: bool) -> str | None:
         """Return what a button sends to have a shown command carried out; None if the page does not do that.
 
         Args:
-            address: what is shown. What was so at an earlier moment is not acted on.
+            address: what is shown.
             text: the command.
+            is_current: whether what is shown is the state of now. A rate that was computed from an earlier one is not
+                set.
         """
-        cluster = self.cluster(address)
-        if self.actions is None or address.at is not None or cluster not in self._configured:
+        if not self.can_act(address):
             return None
+        cluster = self.cluster(address)
         command = allowed_command(text, self._configured[cluster].config)
-        offer = None if command is None else CommandOffer(cluster, command)
-        return None if offer is None or not self.serves(offer) else self.offers.sign(offer)
+        if command is None or (command.words[:2] == _SETS_RATE and not is_current):
+            return None
+        offer = CommandOffer(cluster, command)
+        return self.offers.sign(offer) if self.serves(offer) else None
 
     def serves(self, offer: CommandOffer) -> bool:
         """Return whether a command is about a cluster of this page, with its settings, and about no other one."""

@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,7 +23,7 @@ from headroom.cli.plan.json_view import nothing_json, result_json
 from headroom.cli.plan.making import MakingOptions, making_options
 from headroom.cli.plan.plot import write_plot
 from headroom.cli.plan.text_view import print_result
-from headroom.cli.plan.written import WrittenFiles, print_written, written_json
+from headroom.cli.plan.written import WrittenFiles, print_written, write_result, written_json
 from headroom.operations.plans.batch_files import write_batch_files
 from headroom.operations.plans.estimating import EstimateRequest, estimate_plan, made_notes
 from headroom.operations.plans.live_state import read_live_state
@@ -68,6 +69,12 @@ _EXIT_CODES = {True: 0, False: DOES_NOT_FIT, None: UNKNOWN_WHETHER_IT_FITS}
     help="Write the state of the cluster that the plan rests on.",
 )
 @click.option(
+    "--save-result",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the result as JSON, as --format json prints it.",
+)
+@click.option(
     "--state",
     "state_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -90,6 +97,7 @@ def plan(
     log_dirs_throttle: int | None,
     finish_within: float | None,
     save_state: Path | None,
+    save_result: Path | None,
     state_file: Path | None,
     detailed_exitcode: bool,
     plot: Path | None,
@@ -139,6 +147,8 @@ def plan(
     made = None if request is None else make_plan(state, request)
     if made is not None and not made.plan.assignments:
         notes = made_notes(made)
+        if save_result is not None:
+            write_result(save_result, nothing_json(state, notes))
         return CommandOutcome(lambda: nothing_json(state, notes), lambda: _print_nothing(state, notes))
     policy = ThrottlePolicy(settings.alerts.margin_ratio, finish_within, settings.cluster.replication_capacity)
     asked = EstimateRequest(policy, throttle, log_dirs_throttle, batching if batching.is_given else None)
@@ -153,14 +163,18 @@ def plan(
         write_plot(plot, result.estimate.times)
     written = WrittenFiles(batching.batches_dir, making.save_plan, config, log_dirs_throttle)
 
+    def as_json() -> dict[str, Any]:
+        return {**result_json(result), **written_json(written, result)}
+
+    if save_result is not None:
+        write_result(save_result, as_json())
+
     def print_text() -> None:
         print_result(result)
         print_written(written, result)
 
     exit_code = _EXIT_CODES[result.fits] if detailed_exitcode else 0
-    return CommandOutcome(
-        lambda: {**result_json(result), **written_json(written, result)}, print_text, exit_code=exit_code
-    )
+    return CommandOutcome(as_json, print_text, exit_code=exit_code)
 
 
 def _print_nothing(state: ClusterState, notes: Sequence[str]) -> None:

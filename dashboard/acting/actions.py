@@ -23,6 +23,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from headroom.dashboard.acting import worker
 from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
 from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.acting.worker import (
@@ -56,6 +57,7 @@ class ActionProgress(str, Enum):
     Attributes:
         LOOKING: the command is run without ``--execute``.
         NOT_POSSIBLE: that ended with an error, or its process is gone.
+        NOTHING: it has made nothing that can be carried out.
         SHOWN: it waits for somebody to say yes.
         OUTDATED: it waited too long.
         CHANGING: it is carried out.
@@ -66,6 +68,7 @@ class ActionProgress(str, Enum):
 
     LOOKING = "looking"
     NOT_POSSIBLE = "not_possible"
+    NOTHING = "nothing"
     SHOWN = "shown"
     OUTDATED = "outdated"
     CHANGING = "changing"
@@ -91,6 +94,8 @@ class ChosenAction:
         look: output of the look; empty if there was none.
         output: output of the change so far.
         exit_code: exit code of the last process that has ended; None if none has.
+        change_text: command that a shell would run to carry it out; None if there is nothing to carry out, or it is not
+            known yet.
     """
 
     action_id: str
@@ -100,6 +105,13 @@ class ChosenAction:
     look: str = ""
     output: str = ""
     exit_code: int | None = None
+    change_text: str | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether the same can be carried out again, and goes on where it was interrupted."""
+        interrupted = self.progress in (ActionProgress.FAILED, ActionProgress.LOST)
+        return self.offer.command.is_made and interrupted
 
 
 class Actions:
@@ -114,7 +126,8 @@ class Actions:
     def __init__(
         self, store_path: str, command_line: Callable[[Sequence[str]], list[str]], clock_ms: Callable[[], int]
     ) -> None:
-        self._folder = Path(store_path) / FOLDER
+        # Commands run elsewhere, and name files in it.
+        self._folder = Path(store_path).absolute() / FOLDER
         self._command_line = command_line
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
@@ -142,7 +155,7 @@ class Actions:
                 folder.mkdir()
                 write_json(folder / _ACTION_FILE, record)
                 if offer.command.looks_first:
-                    self._start(folder / _LOOK, offer.command.look())
+                    self._start(folder / _LOOK, offer.command.look(folder))
             except OSError as error:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise self._not_written(error) from None
@@ -150,7 +163,7 @@ class Actions:
             return action_id
 
     def change(self, action_id: str) -> None:
-        """Carry an action out, once.
+        """Carry an action out, once; one that was interrupted goes on if it can.
 
         Raises:
             LookupError: there is no such action.
@@ -158,7 +171,9 @@ class Actions:
         """
         with self._lock:
             action = self.read(action_id)
-            if action.progress is not ActionProgress.SHOWN:
+            folder = self._folder / action_id
+            arguments = action.offer.command.change(folder)
+            if arguments is None or not (action.progress is ActionProgress.SHOWN or action.goes_on):
                 raise HeadroomError(
                     "This action",
                     f"does not wait to be carried out ({action.progress.value.replace('_', ' ')})",
@@ -171,7 +186,7 @@ class Actions:
                 )
             self._require_room()
             try:
-                self._start(self._folder / action_id / _CHANGE, action.offer.command.change())
+                self._start(_change_folder(folder, _changes(folder) + 1), arguments)
             except FileExistsError:
                 raise HeadroomError("This action", "is being carried out already", "Load its page again.") from None
             except OSError as error:
@@ -185,7 +200,7 @@ class Actions:
             HeadroomError: nothing of it is running.
         """
         action = self.read(action_id)
-        folder = self._folder / action_id / _CHANGE
+        folder = _last_change(self._folder / action_id)
         pid = _number(_read_json(folder / PROCESS_FILE), "pid")
         if action.progress is not ActionProgress.CHANGING or pid is None or not is_running(folder):
             raise HeadroomError("This action", "is not being carried out", "Load its page again.")
@@ -212,14 +227,12 @@ class Actions:
             raise LookupError(action_id) from None
         if made_ms is None or not is_allowed:
             raise LookupError(action_id)
-        change = folder / _CHANGE
+        look, change, change_text = _output(folder / _LOOK), _last_change(folder), command.change_text(folder)
         if change.exists():
             progress, exit_code = self._ended(
                 change, ActionProgress.CHANGING, ActionProgress.DONE, ActionProgress.FAILED
             )
-            return ChosenAction(
-                action_id, offer, made_ms, progress, _output(folder / _LOOK), _output(change), exit_code
-            )
+            return ChosenAction(action_id, offer, made_ms, progress, look, _output(change), exit_code, change_text)
         progress, exit_code = ActionProgress.SHOWN, None
         if command.looks_first:
             progress, exit_code = self._ended(
@@ -227,9 +240,11 @@ class Actions:
             )
         if progress is ActionProgress.LOST:
             progress = ActionProgress.NOT_POSSIBLE
+        if progress is ActionProgress.SHOWN and change_text is None:
+            progress = ActionProgress.NOTHING
         if progress is ActionProgress.SHOWN and not 0 <= self._clock_ms() - made_ms < LOOK_IS_GOOD_MS:
             progress = ActionProgress.OUTDATED
-        return ChosenAction(action_id, offer, made_ms, progress, _output(folder / _LOOK), exit_code=exit_code)
+        return ChosenAction(action_id, offer, made_ms, progress, look, "", exit_code, change_text)
 
     def all(self) -> list[ChosenAction]:
         """Return all actions that are kept, the last chosen one first."""
@@ -278,7 +293,7 @@ class Actions:
         environment = {name: value for name, value in os.environ.items() if name != STARTED_BY}
         # A session of its own: it goes on when the page ends, by Ctrl-C too.
         process = subprocess.Popen(
-            [sys.executable, "-m", "headroom.dashboard.acting.worker", str(folder.absolute())],
+            [sys.executable, worker.__file__, str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -318,6 +333,24 @@ class Actions:
             f"cannot be written ({error.strerror or error})",
             "Make room, or give this user the right to write there.",
         )
+
+
+def _changes(folder: Path) -> int:
+    """Return how often an action was carried out."""
+    number = 0
+    while _change_folder(folder, number + 1).exists():
+        number += 1
+    return number
+
+
+def _change_folder(folder: Path, number: int) -> Path:
+    """Return the folder of a change; the first one is 1."""
+    return folder / (_CHANGE if number == 1 else f"{_CHANGE}-{number}")
+
+
+def _last_change(folder: Path) -> Path:
+    """Return the folder of the last change; it does not exist if there was none."""
+    return _change_folder(folder, max(1, _changes(folder)))
 
 
 def _read_json(file: Path) -> dict[str, Any]:

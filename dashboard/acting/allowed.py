@@ -6,6 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from headroom.dashboard.acting.made import MADE_PLAN, MADE_PROPOSAL, Making
 
 # Ids and names; no option, and no path to elsewhere.
 _ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
@@ -23,6 +26,7 @@ class CommandRule:
         needs: options that it must have.
         asks: whether it asks before it changes something, unless it is told not to.
         looks_first: whether it shows the change without ``--execute``.
+        making: of a command that changes nothing: what it makes, and what carries that out.
     """
 
     options: Mapping[str, bool] = field(default_factory=dict)
@@ -31,6 +35,7 @@ class CommandRule:
     needs: Sequence[str] = ()
     asks: bool = False
     looks_first: bool = True
+    making: Making | None = None
 
 
 # Options that name files are in none of them: an alert's command comes from a table, which others may write.
@@ -59,6 +64,40 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
         needs=("--cluster", "--kind", "--subject"),
         looks_first=False,
     ),
+    ("plan",): CommandRule(
+        {
+            "--topics": True,
+            "--to-brokers": True,
+            "--replication-factor": True,
+            "--drain": True,
+            "--replace": True,
+            "--reorder": False,
+            "--disable-rack-aware": False,
+            "--batches": True,
+            "--max-throttle": True,
+            "--window": True,
+            "--throttle": True,
+            "--finish-within": True,
+        },
+        asks=True,
+        making=MADE_PLAN,
+    ),
+    ("balance", "propose"): CommandRule(
+        {
+            "--goals": True,
+            "--topics": True,
+            "--exclude": True,
+            "--max-bytes": True,
+            "--max-moves": True,
+            "--elections-only": False,
+            "--throttle": True,
+            "--finish-within": True,
+            "--prefix": True,
+            "--until-in-band": True,
+        },
+        asks=True,
+        making=MADE_PROPOSAL,
+    ),
 }
 
 
@@ -79,21 +118,55 @@ class AllowedCommand:
         """Return whether it shows what it would change."""
         return _rule_of(self.words)[1].looks_first
 
-    def look(self) -> list[str]:
-        """Return the arguments that show what it would change."""
-        return [*self.words, *self._config()]
+    @property
+    def is_made(self) -> bool:
+        """Return whether it makes what is then carried out, so that the same can go on after an interruption."""
+        return self._making is not None
 
-    def change(self) -> list[str]:
-        """Return the arguments that change it, without a question."""
-        rule = _rule_of(self.words)[1]
-        execute = ["--execute"] if rule.looks_first else []
-        return [*self.words, *self._config(), *execute, *(["--yes"] if rule.asks else [])]
+    def look(self, folder: Path) -> list[str]:
+        """Return the arguments that show what it would change.
+
+        Args:
+            folder: folder of the action, for what it makes.
+        """
+        files = [] if self._making is None else self._making.arguments(folder)
+        return [*self._configured(), *files]
+
+    def change(self, folder: Path) -> list[str] | None:
+        """Return the arguments that change it, without a question; None if there is nothing to carry out.
+
+        Args:
+            folder: folder of the action, with what it has made.
+        """
+        words = self._carried_out(folder)
+        return None if words is None else [*words, *(["--yes"] if _rule_of(self.words)[1].asks else [])]
 
     @property
     def text(self) -> str:
         """Return the command that a shell would run for the same."""
-        execute = ["--execute"] if self.looks_first else []
-        return shlex.join(["headroom", *self.words, *self._config(), *execute])
+        return shlex.join(["headroom", *(self._executed() if self._making is None else self._configured())])
+
+    def change_text(self, folder: Path) -> str | None:
+        """Return the command that a shell would run to carry it out; None if there is nothing to carry out.
+
+        Args:
+            folder: folder of the action, with what it has made.
+        """
+        words = self._carried_out(folder)
+        return None if words is None else shlex.join(["headroom", *words])
+
+    @property
+    def _making(self) -> Making | None:
+        return _rule_of(self.words)[1].making
+
+    def _carried_out(self, folder: Path) -> Sequence[str] | None:
+        return self._executed() if self._making is None else self._making.carried_out_by(folder, self._config())
+
+    def _executed(self) -> list[str]:
+        return [*self._configured(), *(["--execute"] if self.looks_first else [])]
+
+    def _configured(self) -> list[str]:
+        return [*self.words, *self._config()]
 
     def _config(self) -> list[str]:
         return [] if self.config is None else ["--config", self.config]
@@ -142,6 +215,9 @@ def _kept(words: Sequence[str], rule: CommandRule, config: str | None) -> list[s
         elif word == "--config":
             if next(rest, "") != config:
                 return None
+        elif rule.making is not None and word in rule.making.options:
+            # An action has a folder of its own.
+            next(rest, "")
         elif word in rule.options:
             kept.append(word)
             if rule.options[word]:
@@ -156,4 +232,5 @@ def _kept(words: Sequence[str], rule: CommandRule, config: str | None) -> list[s
             return None
     # Without it, such a command is one that shows something.
     is_whole = rule.least_arguments <= arguments <= rule.most_arguments and all(one in kept for one in rule.needs)
-    return kept if executes == rule.looks_first and is_whole else None
+    expected = rule.looks_first and rule.making is None
+    return kept if executes == expected and is_whole else None

@@ -1,4 +1,7 @@
-"""Runs one command to its end, whatever becomes of the page: ``python -m headroom.dashboard.acting.worker FOLDER``."""
+"""Runs one command to its end, whatever becomes of the page: ``python worker.py FOLDER``.
+
+It is run as a file, so that no module of the working directory comes before those of Python.
+"""
 
 from __future__ import annotations
 

@@ -84,6 +84,11 @@ function follow() {
     show(message.regions);
     if ("is_playing" in message) played(message);
   };
+  source.addEventListener("end", (event) => {
+    source.close();
+    delete body.dataset.events;
+    say(event.data);
+  });
   // The browser connects again by itself, but not after an answer such as 503, of this server or of a proxy before it.
   source.onerror = () => {
     if (source.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS);
@@ -143,6 +148,9 @@ async function copy(id) {
   setTimeout(() => { answers.delete(id); writeAnswers(document); }, 2000);
 }
 
+// A page that the browser has kept has buttons of then.
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
 // Addresses are the page's state, so that each can be sent to somebody else.
 function go(form) {
   const url = new URL(form.dataset.keep, location.origin);
@@ -168,8 +176,13 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (event.target.dataset.keep) go(event.target);
-  else if (event.target.hasAttribute("data-login")) login(event.target);
+  const form = event.target;
+  if (form.dataset.keep) go(form);
+  else if (form.dataset.choose) {
+    const content = { cluster: form.dataset.cluster, values: Object.fromEntries(new FormData(form)) };
+    post(form.querySelector("[type=submit]"), form.dataset.choose, content);
+  }
+  else if (form.hasAttribute("data-login")) login(form);
 });
 
 function send(path, content) {
@@ -182,19 +195,26 @@ async function login(form) {
   else say((await answer.json()).error);
 }
 
+const posted = new Set();
+
 // Chooses a command, says yes to it, or stops it; a second click does nothing.
 async function post(button, path, content) {
+  // A part that is replaced meanwhile has another button for the same.
+  const key = JSON.stringify([path, content]);
+  if (posted.has(key)) return;
+  posted.add(key);
   button.disabled = true;
   say("");
   try {
     const answer = await send(path, content);
     const result = await answer.json();
     if (!answer.ok) say(result.error);
-    else if (new URL(result.url, location).pathname !== location.pathname) location.assign(result.url);
+    else if (new URL(result.url, location).pathname !== location.pathname) return location.assign(result.url);
   } catch {
     say("The server of this page did not answer.");
   }
   button.disabled = false;
+  posted.delete(key);
 }
 
 let said = "";

@@ -33,7 +33,13 @@ _PROGRESS_TONES = {
     **dict.fromkeys(
         (
             p.value
-            for p in (ActionProgress.LOOKING, ActionProgress.SHOWN, ActionProgress.OUTDATED, ActionProgress.CHANGING)
+            for p in (
+                ActionProgress.LOOKING,
+                ActionProgress.NOTHING,
+                ActionProgress.SHOWN,
+                ActionProgress.OUTDATED,
+                ActionProgress.CHANGING,
+            )
         ),
         Tone.QUIET,
     ),

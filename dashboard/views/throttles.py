@@ -107,7 +107,7 @@ def throttles(site: Site, address: Address) -> Sequence[Block]:
         if limited and address.at is None:
             config = site.watched(site.cluster(address)).config
             command = headroom_apply(round(address.rate_bytes_per_s), limited, config, raise_only=False)
-            blocks.append(Commands("Set it on these brokers", [command]))
+            blocks.append(Commands("Set it on these brokers, where it may lower a rate", [command]))
     most = max((_most(status) for status in moment.statuses), default=0.0)
     rows = [_row(status, address, most) for status in moment.statuses]
     order = list(VERDICT_TONES)[::-1]

@@ -7,121 +7,43 @@ import json
 import os
 import shlex
 import signal
-import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-import httpx
 import psutil
 import pytest
 
 from headroom.cli.main import headroom
 from headroom.dashboard.acting import actions as actions_module
 from headroom.dashboard.acting import allowed as allowed_module
-from headroom.dashboard.acting.actions import LOOK_IS_GOOD_MS, ActionProgress, Actions, ChosenAction
+from headroom.dashboard.acting.actions import LOOK_IS_GOOD_MS, ActionProgress, Actions
 from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
-from headroom.dashboard.acting.offers import CommandOffer, Offers
+from headroom.dashboard.acting.offers import Offers
 from headroom.dashboard.app import create_app
 from headroom.dashboard.site import Site
 from headroom.schemas.errors import HeadroomError
-from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore, event
+from tests.unit.builders.acting import (
+    CONFIG,
+    ORIGIN,
+    RAISE,
+    TOKEN,
+    Clock,
+    Program,
+    acting,
+    buttons,
+    offer,
+    until,
+    when_ended,
+)
+from tests.unit.builders.dashboard_store import HOSTS, TICK_MS, Client, DashboardStore, event
 from tests.unit.dashboard.markup import Markup
 
-TOKEN = "a-token-7f3c"
-CONFIG = "orders.toml"
-ORIGIN = {"origin": "http://127.0.0.1:8600"}
-RAISE = "headroom throttle apply --config orders.toml --rate 9600000 --brokers 1,2 --raise-only --execute"
-DEADLINE_S = 20.0
-# Stands for Headroom: it notes its arguments, prints them, waits while a file is there, and ends as another file says.
-PROGRAM = """
-import os, signal, sys, time
-folder = sys.argv[1]
-signal.signal(signal.SIGINT, lambda *_: sys.exit(3))
-with open(f"{folder}/calls", "a") as calls:
-    calls.write(" ".join(sys.argv[2:]) + "\\n")
-print("<b>one</b>\\x1b[31m", *sys.argv[2:], flush=True)
-while os.path.exists(f"{folder}/wait") and "--execute" in sys.argv:
-    time.sleep(0.02)
-print("end", file=sys.stderr)
-sys.exit(int(open(f"{folder}/code").read()) if os.path.exists(f"{folder}/code") else 0)
-"""
-
-
-class Program:
-    """The program that stands for Headroom.
-
-    Args:
-        folder: where it notes its calls.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-
-    def command_line(self, arguments: Sequence[str]) -> list[str]:
-        return [sys.executable, "-c", PROGRAM, str(self.folder), *arguments]
-
-    def calls(self) -> list[str]:
-        file = self.folder / "calls"
-        return file.read_text().splitlines() if file.exists() else []
-
-    def waits(self, waits: bool = True) -> None:
-        file = self.folder / "wait"
-        file.touch() if waits else file.unlink()
-
-    def ends_with(self, code: int) -> None:
-        (self.folder / "code").write_text(str(code))
-
-
-class Clock:
-    """A clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.ms = TICK_MS
-
-    def __call__(self) -> int:
-        return self.ms
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return Program(tmp_path / "program")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def actions(store: DashboardStore, program: Program, clock: Clock) -> Actions:
-    store.path.mkdir()
-    return Actions(str(store.path), program.command_line, clock)
-
-
-def offer(text: str = RAISE, cluster: str = CLUSTER) -> CommandOffer:
-    command = allowed_command(text, CONFIG)
-    assert command is not None
-    return CommandOffer(cluster, command)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end_s, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def when_ended(actions: Actions, action_id: str) -> ChosenAction:
-    until(lambda: not actions.read(action_id).progress.is_running)
-    return actions.read(action_id)
-
-
 # Which commands
+
+# Most commands make nothing in it.
+FOLDER = Path("/nosuch")
 
 
 @pytest.mark.parametrize(
@@ -138,18 +60,20 @@ def when_ended(actions: Actions, action_id: str) -> ChosenAction:
 def test_a_change_is_looked_at_without_execute_and_made_with_it(text: str) -> None:
     command = allowed_command(text, CONFIG)
     assert command is not None
-    assert "--execute" not in command.look()
-    assert set(command.change()) - set(command.look()) <= {"--execute", "--yes"}
+    look, change = command.look(FOLDER), command.change(FOLDER)
+    assert change is not None
+    assert "--execute" not in look
+    assert set(change) - set(look) <= {"--execute", "--yes"}
     assert sorted(shlex.split(command.text)) == sorted(shlex.split(text))
     # What is shown as the same command is read as the same command.
     assert allowed_command(command.text, CONFIG) == command
 
 
 def test_a_command_that_asks_gets_its_answer() -> None:
-    assert offer("headroom elections --config orders.toml --execute").command.change() == [
+    assert offer("headroom elections --config orders.toml --execute").command.change(FOLDER) == [
         *("elections", "--config", "orders.toml", "--execute", "--yes"),
     ]
-    assert "--yes" not in offer(RAISE).command.change()
+    assert "--yes" not in (offer(RAISE).command.change(FOLDER) or ())
 
 
 def test_an_acknowledgement_has_nothing_to_look_at() -> None:
@@ -158,7 +82,7 @@ def test_an_acknowledgement_has_nothing_to_look_at() -> None:
     command = allowed_command("headroom alerts ack ab12 --note 'it is mine' --config orders.toml", CONFIG)
     assert command is not None
     assert not command.looks_first
-    assert command.change() == ["alerts", "ack", "ab12", "--note", "it is mine", "--config", "orders.toml"]
+    assert command.change(FOLDER) == ["alerts", "ack", "ab12", "--note", "it is mine", "--config", "orders.toml"]
 
 
 @pytest.mark.parametrize(
@@ -224,12 +148,16 @@ def test_every_allowed_option_is_one_of_the_command() -> None:
         for name, has_value in rule.options.items():
             assert name in options, (words, name)
             assert options[name].is_flag is not has_value, (words, name)
+        if rule.making is not None:
+            assert set(rule.making.options) <= set(options), words
+            assert "--execute" not in options
+            continue
         assert rule.asks is ("--yes" in options), words
         assert rule.looks_first is ("--execute" in options), words
 
 
 def test_a_command_without_settings_file_is_carried_out_with_that_of_the_cluster() -> None:
-    assert offer("headroom elections --execute").command.look() == ["elections", "--config", CONFIG]
+    assert offer("headroom elections --execute").command.look(FOLDER) == ["elections", "--config", CONFIG]
 
 
 # Offers
@@ -590,25 +518,6 @@ def test_a_clock_that_was_set_back_forgets_no_new_action(
 # Who may ask
 
 
-def acting(store: DashboardStore, program: Program, clock: Clock) -> Client:
-    client = Client(store.acting_app(TOKEN, clock, program.command_line))
-    assert client.post("/login", json={"token": TOKEN}, headers=ORIGIN).status_code == 204
-    return client
-
-
-@pytest.fixture
-def client(store: DashboardStore, program: Program, clock: Clock) -> Client:
-    """Return a client with a session, and an alert that has a command."""
-    recommendation = json.dumps({"reason": "it is too low", "commands": [RAISE, "kafka-configs.sh --alter"]})
-    store.alerts(event("a", recommendation=recommendation))
-    return acting(store, program, clock)
-
-
-def buttons(page: httpx.Response, key: str) -> list[str]:
-    found = [button.attributes[key] for button in Markup(page.text).all("button") if key in button.attributes]
-    return [one for one in found if one is not None]
-
-
 def test_a_command_is_carried_out_with_three_clicks(client: Client, program: Program) -> None:
     offered = buttons(client.get("/alerts"), "data-run")[0]
     chosen = client.post("/actions", json={"offer": offered}, headers=ORIGIN)
@@ -635,9 +544,9 @@ def test_a_command_is_carried_out_with_three_clicks(client: Client, program: Pro
 
 def test_alerts_are_acknowledged_and_silenced(client: Client, program: Program) -> None:
     offered = buttons(client.get("/alerts"), "data-run")
-    # The first one is its recommendation.
-    assert len(offered) == 3
-    for one in offered[1:]:
+    # The first ones are its recommendation, in the headline too.
+    assert len(offered) == 4
+    for one in offered[2:]:
         url = client.post("/actions", json={"offer": one}, headers=ORIGIN).json()["url"]
         (change,) = buttons(client.get(url), "data-post")
         client.post(change, json={}, headers=ORIGIN)
@@ -647,6 +556,13 @@ def test_alerts_are_acknowledged_and_silenced(client: Client, program: Program) 
 
 def test_a_past_moment_offers_nothing(client: Client) -> None:
     assert buttons(client.get(f"/alerts?at={TICK_MS}"), "data-run") == []
+
+
+def test_a_rate_of_a_watch_that_has_ended_is_not_set(client: Client, clock: Clock) -> None:
+    assert len(buttons(client.get("/alerts"), "data-run")) == 4
+    clock.ms += 3_600_000
+    # Acknowledging and silencing need no present rate.
+    assert len(buttons(client.get("/alerts"), "data-run")) == 2
 
 
 def test_a_cluster_without_settings_offers_nothing(client: Client, store: DashboardStore) -> None:

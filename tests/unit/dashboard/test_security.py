@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 
 from headroom.dashboard.address import View
 from headroom.dashboard.rendering import VIEWS
-from headroom.dashboard.security import COOKIE, Sessions, allowed_hosts, is_loopback
+from headroom.dashboard.security import Sessions, allowed_hosts, cookie_name, is_loopback
 from headroom.dashboard.server import bind, url_of
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
@@ -183,6 +183,18 @@ def test_the_page_that_asks_for_the_token_leads_to_its_form(store: DashboardStor
     assert [link.attributes["href"] for link in page.all("a")] == ["/login"]
 
 
+COOKIE = cookie_name("127.0.0.1:8600")
+
+
+def test_two_pages_on_a_host_have_cookies_of_their_own() -> None:
+    hosts = ("127.0.0.1:8600", "127.0.0.1:8601", "headroom.example", "[::1]:8600", "[::1]", "[::1]:")
+    names = [cookie_name(host) for host in hosts]
+    assert names == [
+        *("headroom_session_8600", "headroom_session_8601", "headroom_session"),
+        *("headroom_session_8600", "headroom_session", "headroom_session"),
+    ]
+
+
 def opened(client: Client, token: str = TOKEN) -> httpx.Response:
     return client.post("/login", content=json.dumps({"token": token}), headers={"content-type": "application/json"})
 
@@ -261,7 +273,8 @@ def test_programs_send_the_token_itself(store: DashboardStore, scheme: str) -> N
 def test_the_oldest_of_a_thousand_sessions_ends() -> None:
     sessions = Sessions("t")
     given = [sessions.begin("t") for _ in range(1001)]
-    open_ = [sessions.is_open(Headers({"cookie": f"{COOKIE}={one}"})) for one in (given[0], given[1], given[-1])]
+    host = {"host": "127.0.0.1:8600"}
+    open_ = [sessions.is_open(Headers({**host, "cookie": f"{COOKIE}={given[n]}"})) for n in (0, 1, -1)]
     assert open_ == [False, True, True]
 
 

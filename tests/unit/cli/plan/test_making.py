@@ -12,8 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headroom.cli.plan.command import plan as plan_command
+from headroom.dashboard.acting.allowed import allowed_command
 from headroom.operations.plans.state_file import write_state
+from headroom.operations.reassignments.plan_files import read_batches, whole_plan
 from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import plan_part
 from tests.support.random_placements import cluster_state, placement
 
 Plan = Callable[..., Result]
@@ -197,3 +200,39 @@ def test_files_of_other_plans_are_kept(plan: Plan) -> None:
     assert "exists and is not a reassignment plan" in str(plan("--drain", "0", *out, "--batches", "3").exception)
     Path("out/batch-01.json").write_text(json.dumps(before["batch-01.json"]))
     assert files() == before
+
+
+def test_the_result_is_written_as_json_beside_the_text(plan: Plan) -> None:
+    options = ("--drain", "0", "--max-throttle", "6MB", "--batches-dir", "out")
+    found = plan(*options, "--save-result", "result.json")
+    assert found.exit_code == 0, found.output
+    assert "To carry it out" in found.output
+    assert json.loads(Path("result.json").read_text()) == json_of(plan(*options, "--format", "json"))
+    # Once more replaces it, but no file of another kind.
+    assert plan("--drain", "0", "--save-result", "result.json").exit_code == 0
+    refused = plan("--drain", "0", "--save-result", "state.json")
+    assert "state.json: exists and is not the result of a plan" in str(refused.exception)
+
+
+def test_a_request_that_is_fulfilled_has_a_result_too(plan: Plan) -> None:
+    assert plan("--topics", "foo", "--replication-factor", "2", "--save-result", "result.json").exit_code == 0
+    result = json.loads(Path("result.json").read_text())
+    assert (result["batches"], "next_commands" in result) == ([], False)
+
+
+@pytest.mark.parametrize("rate", [("--throttle", "20MB"), ("--max-throttle", "6MB"), ()])
+def test_what_the_page_makes_is_carried_out_as_the_plan_says(plan: Plan, tmp_path: Path, rate: tuple[str, ...]) -> None:
+    command = allowed_command(" ".join(["headroom", "plan", "--drain", "0", *rate]), None)
+    assert command is not None
+    found = plan(*command.look(tmp_path)[1:])
+    assert found.exit_code == 0, found.output
+    result = json.loads((tmp_path / "result.json").read_text())
+    change = command.change(tmp_path)
+    assert change is not None
+    assert " ".join(["headroom", *change[:-3]]) == result["next_commands"][0]
+    assert change[-3:] == ["--fingerprint", result["fingerprint"], "--yes"]
+    if rate:
+        assert f"--throttle {rate[1].replace('MB', '000000')}" in " ".join(change)
+    # A reassignment run reads the batches as the plan that has this fingerprint.
+    batches = read_batches((), tmp_path / "batches", print)
+    assert plan_part(result["fingerprint"]) == whole_plan(batches).fingerprint({})

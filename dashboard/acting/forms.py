@@ -1,0 +1,180 @@
+"""Forms of the page that make a command: a move, and a proposal of a balance."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
+from headroom.schemas.errors import HeadroomError
+
+
+class FormField(NamedTuple):
+    """One field of a form.
+
+    Attributes:
+        option: option of the command that it gives.
+        label: what it is called.
+        hint: what may be written there; empty for one that is ticked.
+    """
+
+    option: str
+    label: str
+    hint: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return its key in an address."""
+        return self.option.removeprefix("--").replace("-", "_")
+
+    @property
+    def is_flag(self) -> bool:
+        """Return whether it is ticked, and has no text."""
+        return not self.hint
+
+
+class FormGroup(NamedTuple):
+    """Fields that belong together."""
+
+    title: str
+    fields: Sequence[FormField]
+
+
+@dataclass(frozen=True)
+class ActionForm:
+    """A form that makes a command.
+
+    Attributes:
+        title: title.
+        lead: what it is for.
+        words: words of the command after ``headroom``.
+        submit: text of its button.
+        groups: its fields.
+    """
+
+    title: str
+    lead: str
+    words: tuple[str, ...]
+    submit: str
+    groups: Sequence[FormGroup]
+
+    def command(self, values: Mapping[str, str], config: str | None) -> AllowedCommand:
+        """Return the command with the values of the form; whether they make sense, the command itself says.
+
+        Args:
+            values: values by name of the field; what is empty is not given.
+            config: settings file of the cluster.
+
+        Raises:
+            HeadroomError: there is no such field, or a value that no option can have.
+        """
+        fields = {field.name: field for group in self.groups for field in group.fields}
+        words: list[str] = []
+        for name, text in values.items():
+            field, value = fields.get(name), text.strip()
+            if field is None:
+                raise HeadroomError(name, f"is no field of {self.title}", f"There are: {', '.join(fields)}.")
+            if not value:
+                continue
+            given = [field.option] if field.is_flag else [field.option, value]
+            if self._read([*words, *given], config) is None:
+                raise HeadroomError(field.label, "has a value that no option can have", f"Write {field.hint}.")
+            words += given
+        command = self._read(words, config)
+        if command is None:
+            raise HeadroomError(self.title, "has more text than a command can have", "Name fewer topics.")
+        return command
+
+    def _read(self, words: Sequence[str], config: str | None) -> AllowedCommand | None:
+        return allowed_command(shlex.join(["headroom", *self.words, *words]), config)
+
+    def values(self, command: AllowedCommand) -> dict[str, str] | None:
+        """Return the values of a command by name of the field; None if it is not of this form."""
+        if command.words[: len(self.words)] != self.words:
+            return None
+        fields = {field.option: field for group in self.groups for field in group.fields}
+        found: dict[str, str] = {}
+        rest = iter(command.words[len(self.words) :])
+        for word in rest:
+            field = fields.get(word)
+            if field is None:
+                # Of an alert, which may have other options.
+                return None
+            found[field.name] = "on" if field.is_flag else next(rest)
+        return found
+
+
+_TOPICS = FormField("--topics", "Topics", "names such as orders,payments; empty: all")
+_FINISH = FormField("--finish-within", "Finish within", "a duration such as 2h")
+
+
+class FormName(str, Enum):
+    """The forms, by their paths."""
+
+    MOVE = "move"
+    BALANCE = "balance"
+
+
+FORMS: Mapping[FormName, ActionForm] = {
+    FormName.MOVE: ActionForm(
+        "New move",
+        "The plan with the fewest copies is made, with its price: throttle, time, bottleneck, and what a leader switch "
+        "would do to it. Nothing is changed before you have seen it.",
+        ("plan",),
+        "Show the plan",
+        (
+            FormGroup(
+                "What is to be moved",
+                (
+                    _TOPICS,
+                    FormField("--drain", "Drain brokers", "ids such as 3,4; all replicas leave them"),
+                    FormField("--replace", "Replace brokers", "pairs such as 3:7; 7 gets what 3 has"),
+                    FormField("--to-brokers", "Spread over brokers", "ids such as 1,2,3,4"),
+                    FormField("--replication-factor", "Replication factor", "a number such as 3"),
+                    FormField("--reorder", "Spread preferred leaders"),
+                    FormField("--disable-rack-aware", "Ignore racks"),
+                ),
+            ),
+            FormGroup(
+                "How fast",
+                (
+                    FormField("--throttle", "Throttle", "a rate such as 50MB; empty: the recommended one"),
+                    _FINISH,
+                    FormField("--max-throttle", "Throttle at most", "a rate such as 50MB"),
+                    FormField("--batches", "Batches", "a number, or auto"),
+                    FormField("--window", "Window of each batch", "such as 22:00-06:00 Europe/Berlin"),
+                ),
+            ),
+        ),
+    ),
+    FormName.BALANCE: ActionForm(
+        "Balance",
+        "Changes that bring brokers into their bands are proposed, those that gain most for each byte first, with what "
+        "every prefix of the list gains, copies and takes. Nothing is changed before you have seen it.",
+        ("balance", "propose"),
+        "Show the proposal",
+        (
+            FormGroup(
+                "What may be changed",
+                (
+                    FormField("--prefix", "Only the first actions", "how many, such as 3; empty: all"),
+                    _TOPICS,
+                    FormField("--exclude", "Leave alone", "topics and brokers such as payments,broker:3"),
+                    FormField("--elections-only", "Only elections, which copy nothing"),
+                ),
+            ),
+            FormGroup(
+                "What it may cost",
+                (
+                    FormField("--max-bytes", "Copy at most", "a size such as 500GB"),
+                    FormField("--max-moves", "Move replicas at most", "a number"),
+                    FormField("--throttle", "Throttle", "a rate such as 50MB"),
+                    _FINISH,
+                ),
+            ),
+        ),
+    ),
+}
