@@ -16,7 +16,7 @@ def translate(syncs: Iterable[tuple[int, int]], offset: int | None) -> int | Non
     have other records now. After a rewind of the origin the earlier syncs are about other records. Either voids them.
     A reader may still skip records in three cases, which the syncs do not show:
 
-    - The target lost records, and since then there was no sync, or none before it had grown to its earlier offsets.
+    - The target lost records. Only a sync with a lower offset than the one before shows that.
     - MirrorMaker ended before it had written the sync of a rewind.
     - The offset is of the origin's log before a rewind. It is translated as one of the present log.
 
