@@ -14,7 +14,7 @@ class MigrationStatus(str, Enum):
     """Status of a partition in a migration.
 
     PLANNED: the end offset is agreed, and the target is not in use yet. MIGRATING: from the end offset on the target is
-    in use. MIGRATED: the origin has reached its end. AGED: the records on the origin are too old for anyone to need.
+    in use. MIGRATED: the origin has reached its end. AGED: retention has passed on the origin, and it is not read.
     """
 
     PLANNED = "planned"
@@ -31,7 +31,7 @@ class Split:
         end_offset: agreed end offset on the origin, exclusive; None if unknown.
         target_base_offset: offset on the target of the first record of the migration.
         status: status, also as plain text. Raises ValueError for others.
-        ignore_origin: whether readers leave out what they have not read on the origin.
+        ignore_origin: whether readers give up what they have not read on the origin.
         origin_up: whether the origin can be read.
         origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
     """
@@ -54,7 +54,7 @@ class Place:
     Attributes:
         side: cluster.
         offset: offset there.
-        skipped: offsets that a reader misses by going on there.
+        skipped: offsets that a reader misses by continuing there.
     """
 
     side: Literal["origin", "target"]
@@ -120,10 +120,9 @@ def place(split: Split, client_offset: int | None) -> Place | None:
 
 
 def route(split: Split, offsets: Iterable[int | None]) -> Routed:
-    """Return where produced records belong, so that each of them is read, and read once.
+    """Return where produced records belong: where ``place`` reads their offsets.
 
-    A record that is read where it landed on the origin is kept. A record whose offset clients read on the target has to
-    be sent there. A record of unknown fate is not moved, because it may be on the origin.
+    A record of unknown fate is not moved, because it may be on the origin.
 
     Args:
         split: partition.
