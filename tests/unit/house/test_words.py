@@ -49,6 +49,8 @@ CONTRACTS = {
     "mark_stale",
     "_mark_moved_stale",
     "mark",
+    # Attribute of `planning.migration.Place`.
+    "side",
     # Names of libraries and of modules of scripts/.
     "mark_test_complete",
     "server_side",

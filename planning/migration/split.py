@@ -1,0 +1,137 @@
+"""One partition of a migration: which cluster has which client offset, and where each produced record belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from headroom.planning.migration.known import known_offset
+
+
+class MigrationStatus(str, Enum):
+    """Status of a partition in a migration.
+
+    PLANNED: the end offset is agreed, and the target is not in use yet. MIGRATING: from the end offset on the target is
+    in use. MIGRATED: the origin has reached its end. AGED: retention has passed on the origin, and it is not read.
+    """
+
+    PLANNED = "planned"
+    MIGRATING = "migrating"
+    MIGRATED = "migrated"
+    AGED = "aged"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Where a partition changes from the origin to the target.
+
+    Attributes:
+        end_offset: agreed end offset on the origin, exclusive; None if unknown.
+        target_base_offset: offset on the target of the first record of the migration.
+        status: status, also as plain text. Raises ValueError for others.
+        ignore_origin: whether readers give up what they have not read on the origin.
+        origin_up: whether the origin can be read.
+        origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
+    """
+
+    end_offset: int | None
+    target_base_offset: int = 0
+    status: str = MigrationStatus.MIGRATING
+    ignore_origin: bool = False
+    origin_up: bool = True
+    origin_end: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", MigrationStatus(self.status))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a client offset is read.
+
+    Attributes:
+        side: cluster.
+        offset: offset there.
+        skipped: offsets that a reader misses by continuing there.
+    """
+
+    side: Literal["origin", "target"]
+    offset: int
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Produced records by their route. Each is named by its index among the origin's answers, in their order.
+
+    Attributes:
+        kept: records that are read on the origin, and are acknowledged there.
+        moved: records that are sent to the target, in this order, and are not acknowledged on the origin.
+        held: records that go nowhere yet: their fate is unknown, or cannot be decided now.
+    """
+
+    kept: tuple[int, ...]
+    moved: tuple[int, ...]
+    held: tuple[int, ...]
+
+
+def client_offset(split: Split, target_offset: int | None) -> int | None:
+    """Return the client offset of a record on the target: clients count on from the origin's end offset.
+
+    Args:
+        split: partition.
+        target_offset: offset on the target.
+
+    Returns:
+        Client offset; None if an offset is unknown, or the record is from before the migration.
+    """
+    end, base, offset = map(known_offset, (split.end_offset, split.target_base_offset, target_offset))
+    if end is None or base is None or offset is None or offset < base:
+        return None
+    return end + offset - base
+
+
+def place(split: Split, client_offset: int | None) -> Place | None:
+    """Return where a client offset is read.
+
+    Below the end offset, readers continue at the target's first record if the origin will never give them another one:
+    it is aged or ignored, or its log has lost the rest.
+
+    Args:
+        split: partition.
+        client_offset: offset that a client asks for.
+
+    Returns:
+        Place; None if nothing may be read now, because the end offset is unknown, the origin is down, or the target is
+        not in use yet.
+    """
+    end, base, offset = map(known_offset, (split.end_offset, split.target_base_offset, client_offset))
+    if end is None or offset is None:
+        return None
+    origin_end = known_offset(split.origin_end)
+    lost = origin_end is not None and offset >= origin_end
+    if offset < end and not (lost or split.ignore_origin or split.status == MigrationStatus.AGED):
+        return Place("origin", offset) if split.origin_up else None
+    if base is None or split.status == MigrationStatus.PLANNED:
+        return None
+    return Place("target", base + max(0, offset - end), max(0, end - offset))
+
+
+def route(split: Split, offsets: Iterable[int | None]) -> Routed:
+    """Return where produced records belong: where ``place`` reads their offsets.
+
+    A record of unknown fate is not moved, because it may be on the origin.
+
+    Args:
+        split: partition.
+        offsets: the origin's answer to each record, in the order in which they were produced: its offset; None or -1 if
+            its fate is unknown.
+    """
+    places = [place(split, offset) for offset in offsets]
+    sides = [found and found.side for found in places]
+    kept, moved, held = (
+        tuple(index for index, side in enumerate(sides) if side == wanted) for wanted in ("origin", "target", None)
+    )
+    return Routed(kept, moved, held)
