@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from headroom.dashboard.data.moment import ClusterMoment, in_range
 from headroom.dashboard.data.open_tables import OpenTables
+from headroom.schemas.alerts import AlertState
 from headroom.schemas.records import record
-from headroom.schemas.tables import ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.streaming.delta.query import sql_text
 
 # Most points of a chart: about one for each pixel of its width.
@@ -216,3 +218,38 @@ def alert_steps(tables: OpenTables, ticks: TickRange) -> list[AlertStep]:
         cluster=sql_text(ticks.cluster), first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS
     )
     return tables.records(ALERT_EVENTS, sql, partial(record, AlertStep))
+
+
+_COMMANDS_SQL = """SELECT min(at_ms) AS at_ms FROM data
+    WHERE "cluster" = {cluster} AND at_ms BETWEEN {first_ms} AND {last_ms}
+    GROUP BY run_id, command ORDER BY 1 DESC LIMIT {most}"""
+
+
+@dataclass(frozen=True)
+class AnnotatedTimes:
+    """When something happened that explains a curve, epoch milliseconds each.
+
+    Attributes:
+        switches: leader switches of listed partitions.
+        alerts: alerts that began to fire.
+        commands: first steps of commands that changed the cluster.
+    """
+
+    switches: Sequence[int]
+    alerts: Sequence[int]
+    commands: Sequence[int]
+
+
+def annotated_times(tables: OpenTables, ticks: TickRange) -> AnnotatedTimes:
+    """Return what a chart of a range annotations.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    cluster = sql_text(ticks.cluster)
+    sql = _COMMANDS_SQL.format(cluster=cluster, first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS)
+    return AnnotatedTimes(
+        [switch.tick_ms for switch in leader_switches(tables, ticks)],
+        [step.tick_ms for step in alert_steps(tables, ticks) if step.state == AlertState.FIRING.value],
+        [row["at_ms"] for row in tables.rows(ACTION_JOURNAL, sql) or ()],
+    )

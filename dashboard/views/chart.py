@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pygal
@@ -13,6 +13,8 @@ _WIDTH, _HEIGHT = 900, 280
 # Distances of labels on the time axis, and how many there are at most.
 _STEPS_MS = tuple(s * 1000 for s in (5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400))
 _MOST_LABELS = 8
+# Marks of a kind along the axis.
+_MOST_ANNOTATIONS = 120
 _NOT_IN_A_PAGE = ("defs", "script", "style")
 
 
@@ -32,11 +34,24 @@ class ChartLine(NamedTuple):
     has_dots: bool = False
 
 
+class ChartAnnotations(NamedTuple):
+    """Points of time that a chart annotations, of one kind.
+
+    Attributes:
+        title: title in the legend.
+        times_ms: the points of time, epoch milliseconds.
+    """
+
+    title: str
+    times_ms: Sequence[int]
+
+
 def over_time(
     title: str,
     times_ms: Sequence[int],
     lines: Sequence[ChartLine],
     text: Callable[[float], str] = rate_text,
+    annotations: Sequence[ChartAnnotations] = (),
     *,
     from_zero: bool = True,
 ) -> str:
@@ -47,10 +62,13 @@ def over_time(
         times_ms: points of time, epoch milliseconds, in order.
         lines: lines with as many values, the one in front last.
         text: returns a value as text.
+        annotations: points of time that are marked by upright lines; those beyond the values are left out.
         from_zero: whether the picture begins at 0; if not, the values are points of time too.
     """
     values = [value for line in lines for value in line.values if value is not None]
-    most = max(values, default=1.0)
+    least, most = min(values, default=0.0), max(values, default=1.0)
+    lowest, highest = (0.0, 1.05 * most) if from_zero else (least, most)
+    shown = _shown(annotations, times_ms)
     chart = pygal.XY(
         width=_WIDTH,
         height=_HEIGHT,
@@ -63,21 +81,43 @@ def over_time(
         show_dots=False,
         include_x_axis=from_zero,
         legend_at_bottom=True,
-        legend_at_bottom_columns=len(lines),
+        legend_at_bottom_columns=len(lines) + len(shown),
         truncate_legend=-1,
         value_formatter=text,
         x_value_formatter=axis_clock,
         x_labels=_labels(times_ms),
-        range=(0, 1.05 * most) if from_zero else (min(values, default=0.0), most),
-        y_labels=None if from_zero else _labels([round(min(values, default=0.0)), round(most)]),
+        range=(lowest, highest),
+        y_labels=None if from_zero else _labels([round(least), round(most)]),
         margin=4,
     )
     for line in lines:
         points = list(zip(times_ms, line.values, strict=True))
         chart.add(line.title, points, fill=line.is_area, allow_interruptions=True, show_dots=line.has_dots)
-    chart.add_xml_filter(lambda root: _plain(root, title))
+    for annotation in shown:
+        upright = [point for ms in annotation.times_ms for point in ((ms, lowest), (ms, highest), (ms, None))]
+        chart.add(annotation.title, upright, allow_interruptions=True)
+    # The library numbers the colours by the order of the lines; annotations have those of their kind in every chart.
+    classes = {
+        f"color-{len(lines) + n}": f"annotation-{annotation.title.replace(' ', '-')}"
+        for n, annotation in enumerate(shown)
+    }
+    chart.add_xml_filter(lambda root: _plain(root, title, classes))
     rendered: str = chart.render(is_unicode=True)
     return rendered
+
+
+def _shown(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> list[ChartAnnotations]:
+    """Return the annotations between the first and the last time, one for each distance that can be seen."""
+    if not times_ms:
+        return []
+    first_ms, last_ms = times_ms[0], times_ms[-1]
+    step_ms = max(1, (last_ms - first_ms) // _MOST_ANNOTATIONS)
+    shown = []
+    for title, of_kind in annotations:
+        apart = {(ms - first_ms) // step_ms: ms for ms in sorted(of_kind, reverse=True) if first_ms <= ms <= last_ms}
+        if apart:
+            shown.append(ChartAnnotations(title, sorted(apart.values())))
+    return shown
 
 
 def axis_clock(epoch_ms: float) -> str:
@@ -94,14 +134,22 @@ def _labels(times_ms: Sequence[int]) -> list[int]:
     return list(range(-(-first_ms // step_ms) * step_ms, last_ms + 1, step_ms))
 
 
-def _plain(root: Any, title: str) -> Any:
-    """Return the picture without its script, its style sheet and inline styles, which the page's policy forbids."""
+def _plain(root: Any, title: str, classes: Mapping[str, str]) -> Any:
+    """Return the picture without its script, style sheet and inline styles, which the page's policy forbids.
+
+    Args:
+        root: the picture.
+        title: what it shows.
+        classes: new names of classes.
+    """
     for node in list(root.iter()):
         for child in list(node):
             # A comment has a function as its tag.
             if not isinstance(child.tag, str) or _name(child) in _NOT_IN_A_PAGE:
                 node.remove(child)
         node.attrib.pop("style", None)
+        if "class" in node.attrib:
+            node.set("class", " ".join(classes.get(name, name) for name in node.get("class").split()))
     root.attrib.pop("id", None)
     root.set("role", "img")
     root.set("aria-label", title)

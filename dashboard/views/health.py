@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from headroom.dashboard.address import Address
+from headroom.dashboard.data.tick_end import tick_end
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Facts, Kind, Row, Term, Tone
 from headroom.schemas.errors import HeadroomError
@@ -20,6 +21,10 @@ from headroom.schemas.tables import (
     THROTTLE_HEADROOM,
     Table,
 )
+from headroom.schemas.text.amounts import moment_text
+
+# Brokers that are named.
+_MOST_NAMED = 10
 
 _TABLES = (
     THROTTLE_HEADROOM,
@@ -45,7 +50,7 @@ _COLUMNS = (
 def health(site: Site, address: Address) -> Sequence[Block]:
     """Return the age of each table of the cluster of an address; of one that cannot be read, why."""
     at_ms = site.clock_ms() if address.at is None else address.at
-    terms = [*_evaluation(site, address), Term("Store", site.tables.store_path)]
+    terms = [*_evaluation(site, address), *_collection(site, address, at_ms), Term("Store", site.tables.store_path)]
     rows = [_row(site, address, table, at_ms) for table in _TABLES]
     note = "Tables of moves have rows only while something moves; the others follow the ticks by up to a minute."
     return [Facts(terms), DataTable("tables", "Tables", _COLUMNS, rows, note=note)]
@@ -61,6 +66,39 @@ def _evaluation(site: Site, address: Address) -> list[Term]:
     if evaluation.ended is not None:
         terms.append(Term("Ended", str(evaluation.ended), Tone.WARNING))
     return terms
+
+
+def _collection(site: Site, address: Address, at_ms: int) -> Iterator[Term]:
+    """Yield what the collector says of its newest tick."""
+    try:
+        end = tick_end(site.tables, site.cluster(address), at_ms)
+    except HeadroomError as error:
+        yield Term("Collection", str(error), Tone.UNKNOWN)
+        return
+    if end is None:
+        # It may follow a new watch by a minute.
+        yield Term(
+            "Collection", "what the collector says of a tick is not in bronze yet, or not any more", Tone.UNKNOWN
+        )
+        return
+    said = [f"tick of {moment_text(end.tick_ms)}"]
+    if end.collect_ms is not None:
+        said.append(f"took {end.collect_ms:,} ms")
+    if end.lateness_ms:
+        said.append(f"began {end.lateness_ms:,} ms late")
+    if end.collector is not None:
+        said.append(f"by {end.collector}")
+    yield Term("Collection", ", ".join(said))
+    if end.skipped_ticks:
+        text = f"{end.skipped_ticks:,} before it: the collector, or its machine, does not keep the interval"
+        yield Term("Skipped ticks", text, Tone.WARNING)
+    if end.unanswered:
+        named = [f"broker {broker} ({reason})" for broker, reason in sorted(end.unanswered.items())]
+        yield Term("Did not answer", "; ".join(named[:_MOST_NAMED]) + _more(len(named)), Tone.WARNING)
+
+
+def _more(named: int) -> str:
+    return f"; and {named - _MOST_NAMED:,} more" if named > _MOST_NAMED else ""
 
 
 def _row(site: Site, address: Address, table: Table, at_ms: int) -> Row:

@@ -10,7 +10,7 @@ from headroom.alerts.recommendations.commands import headroom_apply
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.history import ThrottlePoint, throttle_history
 from headroom.dashboard.data.moment import ClusterMoment
-from headroom.dashboard.data.timeline import TickRange
+from headroom.dashboard.data.timeline import AnnotatedTimes, TickRange, annotated_times
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import (
     NO_TICK,
@@ -25,7 +25,7 @@ from headroom.dashboard.views.blocks import (
     Row,
     Tone,
 )
-from headroom.dashboard.views.chart import ChartLine, over_time
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import TOO_LOW, Verdict
@@ -193,10 +193,20 @@ def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
         ChartLine("measured", [p.quota_bytes_per_s for p in points]),
         ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
-    svg = over_time(title, [p.tick_ms for p in points], lines) if points else ""
+    annotations = annotations_of(annotated_times(site.tables, ticks))
+    svg = over_time(title, [p.tick_ms for p in points], lines, annotations=annotations) if points else ""
     most = max((point.ticks for point in points), default=1)
     note = f"Each point is the worst of up to {most} ticks." if most > 1 else ""
     return Chart(title, svg, table, note)
+
+
+def annotations_of(times: AnnotatedTimes) -> list[ChartAnnotations]:
+    """Return what charts annotate on their axis of time."""
+    return [
+        ChartAnnotations("leader switch", times.switches),
+        ChartAnnotations("alert", times.alerts),
+        ChartAnnotations("command", times.commands),
+    ]
 
 
 def _too_much(point: ThrottlePoint) -> float | None:

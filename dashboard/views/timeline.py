@@ -13,16 +13,17 @@ from headroom.dashboard.data.timeline import (
     ThrottleStep,
     TickRange,
     alert_steps,
+    annotated_times,
     leader_switches,
     progress_history,
     rate_changes,
 )
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import NO_TICK, Block, Chart, DataColumn, DataTable, Kind, Paragraph, Row, Tone
-from headroom.dashboard.views.chart import ChartLine, axis_clock, over_time
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, axis_clock, over_time
 from headroom.dashboard.views.headline import SEVERITY_TONES
 from headroom.dashboard.views.runs import value_text
-from headroom.dashboard.views.throttles import VERDICT_TONES
+from headroom.dashboard.views.throttles import VERDICT_TONES, annotations_of
 from headroom.planning.reassignments.run.journal import StepKind
 from headroom.schemas.alerts import AlertState, Severity
 from headroom.schemas.keys import Role
@@ -79,10 +80,11 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     linked = [{**row, "url": address.url(View.MOVES, at=row["at_ms"], page=None, sort=None)} for row in rows]
     note = f"At most the last {MOST_EVENTS} of each kind." if len(rows) >= MOST_EVENTS else ""
     empty = "Nothing happened: no alert, switch, change of a throttle, or command."
-    return [*_charts(points, ticks), DataTable("events", "What happened", _COLUMNS, linked, empty, note)]
+    charts = _charts(points, ticks, annotations_of(annotated_times(site.tables, ticks)))
+    return [*charts, DataTable("events", "What happened", _COLUMNS, linked, empty, note)]
 
 
-def _charts(points: Sequence[ProgressPoint], ticks: TickRange) -> list[Block]:
+def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations]) -> list[Block]:
     if not points:
         return [Paragraph("No partition was in a reassignment in this time.")]
     rows = [{**vars(point), "finish_ms": point.finish_ms} for point in points]
@@ -92,11 +94,12 @@ def _charts(points: Sequence[ProgressPoint], ticks: TickRange) -> list[Block]:
     thinned = f"One tick in {duration_text(ticks.step_ms / 1000)}." if len(points) > 1 and ticks.step_ms > 1000 else ""
     left = ChartLine("left to copy", [float(p.remaining_bytes) for p in points], is_area=True)
     title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms)}"
-    blocks: list[Block] = [Chart(title, over_time(title, times_ms, [left], size_text), table, thinned)]
+    blocks: list[Block] = [Chart(title, over_time(title, times_ms, [left], size_text, annotations), table, thinned)]
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]
     if any(one is not None for one in expected):
         title = "When the end was expected, by the tick that expected it"
-        svg = over_time(title, times_ms, [ChartLine("expected finish", expected)], axis_clock, from_zero=False)
+        line = ChartLine("expected finish", expected)
+        svg = over_time(title, times_ms, [line], axis_clock, annotations, from_zero=False)
         note = "A gap: never at the throttles of then, or unknown."
         blocks.append(
             Chart(title, svg, DataTable("finish", "Expected finish, by time", _POINT_COLUMNS, rows[::-1]), note)

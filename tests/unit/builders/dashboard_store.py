@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
+from arro3.core import Array, DataType
+from arro3.core import Table as ArrowTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake import Schema as DeltaSchema
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
 
@@ -27,6 +31,7 @@ from headroom.schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     ALERT_MARKS,
+    BRONZE_TICKS,
     ELECTION_PLAN,
     FETCHER_LAG,
     LEADER_IMBALANCE,
@@ -99,6 +104,28 @@ class DashboardStore:
         keys = ("broker", "source_broker", "topic", "partition", "lag_offsets")
         named = [{**_tick(tick_ms), "fetcher": "f", **dict(zip(keys, row, strict=True))} for row in rows]
         self.rows(FETCHER_LAG, *named)
+
+    def tick_ends(self, *messages: Row, value: bytes | None = None) -> None:
+        """Append the last messages of ticks as bronze has them; ``value``: instead of what they are."""
+        table = self.opened(BRONZE_TICKS)
+        first = 1000 * table.version()
+        envelopes = [{"cluster": CLUSTER, "kind": "tick_end", "tick_ms": TICK_MS, **message} for message in messages]
+        times_us = [one["tick_ms"] * 1000 for one in envelopes]
+        keys = ("cluster", "kind", "tick_ms")
+        columns = {
+            "key": [json.dumps({key: one[key] for key in keys}).encode() for one in envelopes],
+            "value": [value or json.dumps(one).encode() for one in envelopes],
+            "topic": ["headroom.ticks"] * len(messages),
+            "partition": [0] * len(messages),
+            "offset": list(range(first, first + len(messages))),
+            "timestamp": times_us,
+            "date": [time_us // 86_400_000_000 for time_us in times_us],
+        }
+        # The library makes times and dates of numbers only.
+        numbers = {"timestamp": DataType.int64(), "date": DataType.int32()}
+        schema = DeltaSchema(table.schema().fields).to_arrow()
+        arrays = [Array(columns[f.name], numbers.get(f.name, f.type)).cast(f.type) for f in schema]
+        write_deltalake(table, ArrowTable.from_arrays(arrays, schema=schema), mode="append")
 
     def alerts(self, *events: AlertEvent) -> None:
         """Append events of alerts."""

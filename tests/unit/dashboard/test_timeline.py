@@ -11,9 +11,17 @@ from click.testing import CliRunner
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.cli.main import headroom
 from headroom.dashboard.app import played
-from headroom.dashboard.data.timeline import MOST_POINTS, TickRange, leader_switches, progress_history
+from headroom.dashboard.data.timeline import (
+    MOST_POINTS,
+    AnnotatedTimes,
+    TickRange,
+    annotated_times,
+    leader_switches,
+    progress_history,
+)
 from headroom.dashboard.report import report
 from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
@@ -212,3 +220,26 @@ def test_the_command_refuses_ranges_clusters_and_topics_that_are_none(
     moved: DashboardStore, tmp_path: Path, arguments: tuple[str, ...], part: str
 ) -> None:
     assert part in command(moved, *arguments, "--out", str(tmp_path / "move.html"))
+
+
+def test_what_happened_is_marked_on_the_axis_of_charts(moved: DashboardStore) -> None:
+    moved.alerts(event("a", tick_ms=TICK_MS - 3000), event("a", state="resolved", tick_ms=TICK_MS - 1000))
+    moved.journal({"at_ms": TICK_MS - 2000}, {"at_ms": TICK_MS - 1000}, {"run_id": "r2", "at_ms": TICK_MS - 90_000_000})
+    times = annotated_times(moved.site().tables, DAY)
+    assert times == AnnotatedTimes([TICK_MS - 3000], [TICK_MS - 3000], [TICK_MS - 2000])
+    for page in ("/timeline?span=900", "/throttles?broker=2&span=900"):
+        text = moved.client().get(page).text
+        for name in ("leader switch", "alert", "command"):
+            assert f">{name}</text>" in text, (page, name)
+            assert f"annotation-{name.replace(' ', '-')}" in text
+
+
+def test_a_chart_annotates_what_lies_apart_between_its_ends() -> None:
+    times_ms = [n * 1000 for n in range(1000)]
+    annotations = [ChartAnnotations("alert", [-5, 0, 1, 999_000, 999_001]), ChartAnnotations("command", [2_000_000])]
+    svg = over_time("T", times_ms, [ChartLine("a", [1.0] * 1000)], annotations=annotations)
+    (series,) = re.findall(r'class="series serie-1 annotation-alert">(.*?)</g>', svg)
+    # Two within a pixel are one; what lies beyond the ends is none.
+    assert series.count("<path") == 2
+    assert "annotation-command" not in svg
+    assert over_time("T", [], [ChartLine("a", [])], annotations=annotations)

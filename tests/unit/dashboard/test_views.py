@@ -15,7 +15,7 @@ from headroom.dashboard.views.leaders import leaders
 from headroom.dashboard.views.runs import runs
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
-from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, Row, at, leader_row, values
+from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, Row, at, leader_row, values
 from tests.unit.builders.throttle_status import partition, status
 from tests.unit.dashboard.markup import Markup
 
@@ -237,3 +237,44 @@ def test_one_table_that_cannot_be_read_is_shown_among_the_others(store: Dashboar
     assert page.status_code == 200
     assert "unreadable" in page.text
     assert store.client().get("/api/v1/health").status_code == 200
+
+
+def collection(store: DashboardStore, now_ms: int = TICK_MS) -> dict[str, tuple[str, Tone]]:
+    (facts,) = [block for block in health(store.site(now_ms), at()) if isinstance(block, Facts)]
+    return {term.name: (term.text, term.tone) for term in facts.terms[1:-1]}
+
+
+ENDED = {"started_ms": TICK_MS, "ended_ms": TICK_MS + 300, "lateness_ms": 0, "skipped_ticks": 0, "unanswered": []}
+
+
+def test_who_did_not_answer_is_named_and_how_late_the_collector_is(store: DashboardStore) -> None:
+    missing = [{"broker": n, "reason": "timed out"} for n in range(12, 0, -1)]
+    late = {"lateness_ms": 1500, "skipped_ticks": 4, "unanswered": missing, "collector_host": "h", "collector_pid": 7}
+    store.tick_ends({**ENDED, "tick_ms": TICK_MS - 5000}, {**ENDED, **late})
+    # Of another cluster whose name has this one's in it, of another kind, and of an earlier time.
+    store.tick_ends(
+        {**ENDED, "cluster": f"{CLUSTER}-2"}, {**ENDED, "kind": "moves"}, {**ENDED, "tick_ms": TICK_MS - 7000}
+    )
+    found = collection(store)
+    text, tone = found["Collection"]
+    assert text.endswith("took 300 ms, began 1,500 ms late, by h, process 7"), text
+    assert tone is Tone.QUIET
+    assert found["Skipped ticks"][0].startswith("4 before it")
+    assert found["Did not answer"][0].startswith("broker 1 (timed out); broker 2 (timed out)")
+    assert found["Did not answer"][0].endswith("broker 10 (timed out); and 2 more")
+    assert found["Did not answer"][1] is Tone.WARNING
+
+
+def test_what_the_collector_says_is_unknown_without_a_tick_of_the_last_minutes(store: DashboardStore) -> None:
+    assert collection(store)["Collection"][1] is Tone.UNKNOWN
+    store.tick_ends(ENDED)
+    assert list(collection(store)) == ["Collection"]
+    assert collection(store, TICK_MS + 3_600_000)["Collection"][1] is Tone.UNKNOWN
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"\xff", b"{", b'{"unanswered": [1]}', b'{"lateness_ms": "x"}'])
+def test_an_end_that_cannot_be_used_is_said_beside_the_rest(store: DashboardStore, value: bytes) -> None:
+    store.throttles(ENOUGH)
+    store.tick_ends(ENDED, value=value)
+    assert store.client().get("/health").status_code == 200
+    assert "gold/throttle_headroom" in states(store)
