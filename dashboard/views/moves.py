@@ -12,6 +12,7 @@ from headroom.dashboard.data.moment import ClusterMoment, NewReplica
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import NO_TICK, Block, Commands, DataColumn, DataTable, Kind, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
+from headroom.dashboard.views.runs import carried_out_now
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.text.amounts import clock_text
 
@@ -45,9 +46,9 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     Raises:
         HeadroomError: a table cannot be read.
     """
-    moment = site.moment(address)
+    moment, running = site.moment(address), carried_out_now(site, address)
     if moment is None:
-        return [NO_TICK]
+        return [*running, NO_TICK]
     rows = [row for row in _rows(moment) if _is_shown(row, address)]
     filtered = len(rows) < len(moment.replicas)
     notes = [f"{len(rows)} of {len(moment.replicas)} new replicas match."] if filtered else []
@@ -56,7 +57,7 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     empty = "No new replica matches." if filtered else "No partition is in a reassignment."
     if moment.is_moving and not moment.replicas:
         empty = "No new replica of the running reassignment is in the tables yet."
-    blocks: list[Block] = [DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
+    blocks: list[Block] = [*running, DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
     if moment.is_moving and address.at is None:
         config = site.watched(site.cluster(address)).config
         blocks.append(Commands("Cancel all running moves", [changing_command(["reassign cancel --all"], config)]))

@@ -109,10 +109,25 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
     empty = "No command of Headroom has changed this cluster, by the journal of this store."
     blocks.append(DataTable("runs", "Changes", _COLUMNS, linked, empty))
     if site.actions is not None:
-        own = [one for one in site.actions.all() if one.offer.cluster == site.cluster(address)]
-        chosen, none = [_action_row(one) for one in own], "No command was chosen here."
+        chosen, none = _actions_of(site, address), "No command was chosen here."
         blocks.append(DataTable("actions", "Chosen on this page", _ACTION_COLUMNS, chosen, none))
     return blocks
+
+
+def carried_out_now(site: Site, address: Address) -> list[Block]:
+    """Return a table of the commands that the page carries out on the cluster of an address now; none if it does not.
+
+    Their own pages have what they print, and stop them.
+    """
+    if not site.can_act(address):
+        return []
+    rows = [row for row in _actions_of(site, address) if row["progress"] == ActionProgress.CHANGING.value]
+    return [DataTable("carried_out", "Being carried out", _ACTION_COLUMNS, rows)] if rows else []
+
+
+def _actions_of(site: Site, address: Address) -> list[Row]:
+    every = [] if site.actions is None else site.actions.all()
+    return [_action_row(action) for action in every if action.offer.cluster == site.cluster(address)]
 
 
 def _taking_back(run_id: str, steps: Sequence[Row], config: str | None) -> Block:

@@ -283,3 +283,19 @@ def test_only_clusters_with_settings_and_the_present_have_forms(client: Client, 
         assert "/new/move" not in client.get(path).text
     assert "/new/move" not in store.client().get("/moves").text
     assert store.client().get("/new/move").status_code == 404
+
+
+def test_what_is_carried_out_now_stands_above_the_moves(client: Client, program: Program) -> None:
+    program.makes()
+    program.waits()
+    url = sent(client, "move", {"drain": "3"}).json()["url"]
+    until(lambda: bool(buttons(client.get(url), "data-post")))
+    assert "Being carried out" not in client.get("/moves").text
+    client.post(f"{url}/change", json={}, headers=ORIGIN)
+    page = client.get("/moves").text
+    assert "Being carried out" in page
+    assert url in page
+    assert "Being carried out" not in client.get(f"/moves?at={TICK_MS}").text
+    program.waits(False)
+    until(lambda: "Done." in client.get(url).text)
+    assert "Being carried out" not in client.get("/moves").text
