@@ -22,6 +22,7 @@ from benchmarks.groups import (
     startup,
     table_growth,
 )
+from benchmarks.groups.acting import group as acting
 from benchmarks.groups.balance import group as balance
 from benchmarks.groups.dashboard import group as dashboard
 from benchmarks.groups.durability import damages, power_cuts, upgrades
@@ -159,6 +160,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         None,
         dashboard.measure,
         dashboard.DashboardOptions,
+    ),
+    BenchGroup(
+        "acting",
+        "Does the page change exactly what the commands change, in few clicks, and for nobody else?",
+        None,
+        acting.measure,
+        acting.ActingOptions,
     ),
     BenchGroup(
         "sources",

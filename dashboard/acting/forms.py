@@ -163,6 +163,7 @@ FORMS: Mapping[FormName, ActionForm] = {
                     FormField("--prefix", "Only the first actions", "how many, such as 3; empty: all"),
                     _TOPICS,
                     FormField("--exclude", "Leave alone", "topics and brokers such as payments,broker:3"),
+                    FormField("--goals", "Goals", "names such as disk,leaders; empty: those of balance.goals"),
                     FormField("--elections-only", "Only elections, which copy nothing"),
                 ),
             ),

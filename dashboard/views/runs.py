@@ -48,6 +48,7 @@ _ACTION_COLUMNS = (
     DataColumn("made_ms", "chosen", Kind.MOMENT),
     DataColumn("command", "command", link="url"),
     DataColumn("progress", "progress", Kind.STATE, tones=_PROGRESS_TONES),
+    DataColumn("action_id", "id"),
 )
 _MOVING_COMMANDS = ("reassign run", "reassign rollback")
 _COLUMNS = (
@@ -152,6 +153,7 @@ def _taking_back(run_id: str, steps: Sequence[Row], config: str | None) -> Block
 
 def _action_row(action: ChosenAction) -> Row:
     return {
+        "action_id": action.action_id,
         "made_ms": action.made_ms,
         "command": action.offer.command.text,
         "progress": action.progress.value,

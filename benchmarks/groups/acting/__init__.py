@@ -1,0 +1,1 @@
+"""Acting from the page, on real brokers."""
