@@ -24,7 +24,7 @@ from headroom.planning.elections.summary import ElectionPlanSummary
 from headroom.planning.reassignments.run.owners import ThrottleOwner
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import KafkaSettings, Settings
-from headroom.schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
+from headroom.schemas.tables import ALERT_MARKS, PARTITION_LOAD, REPLICATION_LAG, TABLES
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.locations import local_path, trouble_of
 from headroom.streaming.delta.query import table_url
@@ -35,6 +35,7 @@ from headroom.streaming.jobs.alert_path_gold import AlertPathGold
 from headroom.streaming.jobs.gold import GoldJob
 from headroom.streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
 from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener
+from headroom.streaming.jobs.loads.replication_lag import EVERY_S, ReplicationLagWriter
 from headroom.streaming.jobs.silver import HistoryJob
 from headroom.streaming.jobs.upkeep import Upkeep
 from headroom.streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
@@ -49,11 +50,13 @@ from headroom.streaming.store.damaged_tables import DamageCheck
 from headroom.streaming.store.delivery_table import DeliveryTable
 from headroom.streaming.store.event_log import EventLog
 from headroom.streaming.store.leader_balance_follower import LeaderBalanceFollower
+from headroom.streaming.store.low_latency_table import LowLatencyTable
 from headroom.streaming.store.maintenance import MaintenanceSchedule
 from headroom.streaming.store.single_instance import run_process
 from headroom.streaming.store.store import Store
 from headroom.streaming.supervision.in_time import InTime, NoAnswer
 from headroom.streaming.supervision.jvm import spark_failures
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 from headroom.streaming.supervision.restarting_job import JOB_FAILURES, RestartingJob, reason_of
 from headroom.streaming.tables.quarantine import QuarantineCount
 from headroom.streaming.tables.suppressions import SuppressionFollower
@@ -197,6 +200,7 @@ class Pipeline:
         self._gold_gates: list[BatchGate] = []
         self._record_by_s: float | None = None
         self._schedule: MaintenanceSchedule | None = None
+        self._lags: PeriodicTask | None = None
 
     @property
     def engine(self) -> AlertEngine:
@@ -299,12 +303,16 @@ class Pipeline:
         if store.maintain_every_s:
             self._schedule = MaintenanceSchedule(Upkeep(self._spark, store).run, store.maintain_every_s)
             self._schedule.start()
+        table = LowLatencyTable(own, tables, REPLICATION_LAG)
+        writer = ReplicationLagWriter(store.path, table.append, self._clock_ms)
+        self._lags = PeriodicTask("replication-lag", writer.write_newest, EVERY_S)
+        self._lags.start()
 
     def _supervise(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
         """Start a job, and restart it after failures from now on; if the store cannot be written, the job waits."""
-        # The load is written by the upkeep, and no job has to wait for its repair.
+        # These are written beside the jobs, and no job has to wait for their repair.
         written = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
-        tables = [table for table in written if table is not PARTITION_LOAD]
+        tables = [table for table in written if table not in (PARTITION_LOAD, REPLICATION_LAG)]
         job = RestartingJob(name, start, DamageCheck(self._store, tables).is_damaged)
         if not self._trouble:
             try:
@@ -441,8 +449,9 @@ class Pipeline:
     def _stop(self) -> None:
         # Spark logs the stop of a query like a failure. A real failure is logged below.
         self._spark.sparkContext.setLogLevel("OFF")
-        if self._schedule is not None:
-            self._schedule.stop()
+        for task in (self._schedule, self._lags):
+            if task is not None:
+                task.stop()
         if self._alert_path is not None:
             self._alert_path.stop_without_store()
             self._alert_path.warm_up.stop()

@@ -1,4 +1,4 @@
-"""Replication lag between brokers at one tick, from the gauges of all fetching followers."""
+"""Replication lag between brokers: at one tick, and over a range of time."""
 
 from __future__ import annotations
 
@@ -7,40 +7,31 @@ from functools import partial
 
 from headroom.dashboard.data.moment import in_range
 from headroom.dashboard.data.open_tables import OpenTables
+from headroom.dashboard.data.timeline import TickRange
 from headroom.schemas.records import record
-from headroom.schemas.tables import FETCHER_LAG
+from headroom.schemas.tables import REPLICATION_LAG
+
+# Most points of time of a heat map.
+MOST_TIMES = 60
 
 
 @dataclass(frozen=True)
 class PairLag:
-    """What one broker fetches from another at a tick.
-
-    Attributes:
-        broker: broker of the followers.
-        source_broker: broker that they fetch from.
-        replicas: number of the followers.
-        behind: number of those that lag.
-        unknown: number of those whose gauge was -1.
-        lag_offsets: sum of the known lags.
-        greatest_lag_offsets: greatest of the known lags; None if none is known.
-    """
+    """What one broker fetches from another at a tick; the columns are those of ``schemas.tables.gold_lag``."""
 
     broker: int
     source_broker: int
     replicas: int
     behind: int
     unknown: int
+    missing: int | None
     lag_offsets: int
     greatest_lag_offsets: int | None
 
 
-# A message that was delivered twice has its rows twice.
-_SQL = """SELECT broker, source_broker, count(*) AS replicas,
-        sum(CASE WHEN lag_offsets > 0 THEN 1 ELSE 0 END) AS behind,
-        sum(CASE WHEN lag_offsets IS NULL THEN 1 ELSE 0 END) AS unknown,
-        coalesce(sum(lag_offsets), 0) AS lag_offsets, max(lag_offsets) AS greatest_lag_offsets
-    FROM (SELECT DISTINCT broker, source_broker, topic, partition, lag_offsets FROM data WHERE {condition})
-    GROUP BY broker, source_broker ORDER BY broker, source_broker"""
+_SQL = """SELECT broker, source_broker, max(replicas) AS replicas, max(behind) AS behind, max(unknown) AS unknown,
+        max(missing) AS missing, max(lag_offsets) AS lag_offsets, max(greatest_lag_offsets) AS greatest_lag_offsets
+    FROM data WHERE {condition} GROUP BY broker, source_broker ORDER BY broker, source_broker"""
 
 
 def pair_lags(tables: OpenTables, cluster: str, tick_ms: int) -> list[PairLag]:
@@ -50,4 +41,43 @@ def pair_lags(tables: OpenTables, cluster: str, tick_ms: int) -> list[PairLag]:
         HeadroomError: the table cannot be read, or a row of it cannot be used.
     """
     sql = _SQL.format(condition=in_range(cluster, tick_ms, tick_ms))
-    return tables.records(FETCHER_LAG, sql, partial(record, PairLag))
+    return tables.records(REPLICATION_LAG, sql, partial(record, PairLag))
+
+
+@dataclass(frozen=True)
+class FollowerLag:
+    """How far a broker was behind in a part of a range of time.
+
+    Attributes:
+        broker: the broker, as follower.
+        at_ms: begin of the part, epoch milliseconds.
+        greatest_lag_offsets: greatest known lag to any broker, offsets; None if none was known.
+        unknown: most replicas whose gauge was -1, to one broker.
+        missing: most replicas without a gauge, to one broker; None if that was not known.
+    """
+
+    broker: int
+    at_ms: int
+    greatest_lag_offsets: int | None
+    unknown: int
+    missing: int | None
+
+
+_HISTORY_SQL = """SELECT broker, tick_ms - (tick_ms - {first_ms}) % {step_ms} AS at_ms,
+        max(greatest_lag_offsets) AS greatest_lag_offsets, max(unknown) AS unknown, max(missing) AS missing
+    FROM data WHERE {condition} GROUP BY 1, 2 ORDER BY 1, 2"""
+
+
+def lag_history(tables: OpenTables, ticks: TickRange) -> list[FollowerLag]:
+    """Return how far each broker was behind over a range, in at most ``MOST_TIMES`` parts, by broker and time.
+
+    Raises:
+        HeadroomError: the table cannot be read, or a row of it cannot be used.
+    """
+    sql = _HISTORY_SQL.format(condition=ticks.condition, first_ms=ticks.first_ms, step_ms=part_ms(ticks))
+    return tables.records(REPLICATION_LAG, sql, partial(record, FollowerLag))
+
+
+def part_ms(ticks: TickRange) -> int:
+    """Return the length of a part of a range, milliseconds."""
+    return max(1, -(-(ticks.last_ms + 1 - ticks.first_ms) // MOST_TIMES))

@@ -273,6 +273,43 @@ class Chart:
     note: str = ""
 
 
+class HeatCell(NamedTuple):
+    """A cell of a heat map.
+
+    Attributes:
+        level: how dark it is, from 0; None: it has no value.
+        text: what it says; empty if its darkness alone does.
+        title: what it is, with its value; empty for one without.
+    """
+
+    level: int | None = None
+    text: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A heat map.
+
+    Attributes:
+        title: title.
+        row_title: what its rows are.
+        rows: names of the rows.
+        columns: names of the columns; empty for those that are not named.
+        cells: cells by row and column.
+        table: its values; None if another block of the view has them.
+        note: what its darkness and signs mean.
+    """
+
+    title: str
+    row_title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Sequence[Sequence[HeatCell]]
+    table: DataTable | None
+    note: str = ""
+
+
 @dataclass(frozen=True)
 class AlertCard:
     """An alert.
@@ -300,9 +337,10 @@ class AlertCard:
     quieting: Sequence[str] = ()
 
 
-Block = Paragraph | Commands | Facts | Chart | DataTable | AlertCard
+Block = Paragraph | Commands | Facts | Chart | HeatMap | DataTable | AlertCard
 
 
 def tables_of(blocks: Sequence[Block]) -> list[DataTable]:
     """Return the tables of a view, those of charts among them."""
-    return [b.table if isinstance(b, Chart) else b for b in blocks if isinstance(b, Chart | DataTable)]
+    tables = [block.table if isinstance(block, Chart | HeatMap) else block for block in blocks]
+    return [table for table in tables if isinstance(table, DataTable)]

@@ -18,6 +18,7 @@ from headroom.schemas.tables import (
     MESSAGES,
     PARTITION_WRITE_RATE,
     REASSIGNMENT_PROGRESS,
+    REPLICATION_LAG,
     THROTTLE_HEADROOM,
     Table,
 )
@@ -33,6 +34,7 @@ _TABLES = (
     LEADER_IMBALANCE,
     ELECTION_PLAN,
     BROKER_LOAD,
+    REPLICATION_LAG,
     MESSAGES,
     FETCHER_LAG,
     BYTES_PER_SEC,

@@ -1,15 +1,17 @@
-"""Lag: what each broker fetches from each other one, and how far behind it is."""
+"""Lag: what each broker fetches from each other one, and how far behind it is, now and over time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.lag import PairLag, pair_lags
+from headroom.dashboard.data.lag import MOST_TIMES, FollowerLag, PairLag, lag_history, pair_lags, part_ms
+from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Kind, Paragraph, Row, Tone
-from headroom.schemas.tables import FETCHER_LAG
-from headroom.schemas.text.amounts import moment_text
+from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, HeatCell, HeatMap, Kind, Paragraph, Row, Tone
+from headroom.schemas.tables import REPLICATION_LAG
+from headroom.schemas.text.amounts import clock_text, duration_text, moment_text
 
 _TONES = {"in step": Tone.GOOD, "behind": Tone.WARNING, "unknown": Tone.UNKNOWN}
 _COLUMNS = (
@@ -19,30 +21,125 @@ _COLUMNS = (
     DataColumn("replicas", "replicas", Kind.NUMBER),
     DataColumn("behind", "behind", Kind.NUMBER),
     DataColumn("unknown", "gauge unknown", Kind.NUMBER),
+    DataColumn("missing", "without a gauge", Kind.NUMBER),
     DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
     DataColumn("lag_offsets", "sum of lags, offsets", Kind.NUMBER),
+)
+_HISTORY_COLUMNS = (
+    DataColumn("at_ms", "from", Kind.MOMENT),
+    DataColumn("broker", "follower", Kind.ID),
+    DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
+    DataColumn("unknown", "gauge unknown", Kind.NUMBER),
+    DataColumn("missing", "without a gauge", Kind.NUMBER),
+)
+# Brokers of a heat map along each side: those that are furthest behind.
+_MOST_BROKERS = 40
+# Least lags of the levels above 0, offsets.
+_LEVELS = (1, 100, 1_000, 10_000, 100_000)
+_UNKNOWN, _MISSING = "?", "×"
+_LEGEND = (
+    f"Darker: further behind, from {_LEVELS[0]}, {', '.join(f'{level:,}' for level in _LEVELS[1:])} offsets on. "
+    f"{_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. Empty: nothing is fetched, or no tick."
 )
 
 
 def lag(site: Site, address: Address) -> Sequence[Block]:
-    """Return the lag between brokers up to the moment of an address.
+    """Return the lag between brokers up to the moment of an address, and over the time before.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
     cluster = site.cluster(address)
-    tick_ms = site.moments.tick_at(cluster, site.at_ms(address), FETCHER_LAG)
+    tick_ms = site.moments.tick_at(cluster, site.at_ms(address), REPLICATION_LAG)
     if tick_ms is None:
-        text = f"No lag of cluster {cluster} was read yet; the table follows the ticks by some seconds to a minute."
+        text = (
+            f"No lag of cluster {cluster} is in {REPLICATION_LAG.path} yet. A watch writes it some times a minute, and "
+            "begins one or two minutes after its start."
+        )
         return [Paragraph(text, Tone.UNKNOWN)]
-    rows = [_row(pair) for pair in pair_lags(site.tables, cluster, tick_ms)]
+    pairs = pair_lags(site.tables, cluster, tick_ms)
+    last_ms = tick_ms if address.at is None else address.at
+    ticks = TickRange(cluster, last_ms - address.span * 1000, last_ms)
+    history = lag_history(site.tables, ticks)
     note = (
         f"Read at {moment_text(tick_ms)}. Kafka's gauge is gone for seconds after a leader switch, and stands still "
         "while a throttle keeps a replica waiting: see Moves for the real lag of what moves."
     )
-    return [DataTable("lag", "Replication lag by brokers", _COLUMNS, rows, "No broker fetches.", note)]
+    return [
+        _over_time(history, ticks),
+        _by_source(pairs, tick_ms),
+        DataTable("lag", "Replication lag by brokers", _COLUMNS, [_row(p) for p in pairs], "No broker fetches.", note),
+    ]
 
 
 def _row(pair: PairLag) -> Row:
-    state = "behind" if pair.behind else "unknown" if pair.unknown else "in step"
+    state = "behind" if pair.behind else "unknown" if pair.unknown or pair.missing else "in step"
     return {**vars(pair), "state": state}
+
+
+def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:
+    step_ms = part_ms(ticks)
+    times_ms = [ticks.first_ms + number * step_ms for number in range(MOST_TIMES)]
+    cells: dict[int, dict[int, HeatCell]] = defaultdict(dict)
+    for one in history:
+        title = f"broker {one.broker}, {clock_text(one.at_ms)}: {_said(one)}"
+        cells[one.broker][one.at_ms] = _cell(one, title, with_number=False)
+    brokers, left_out = _furthest((one.broker, one.greatest_lag_offsets or 0) for one in history)
+    table = DataTable("history", "Greatest lag, by time", _HISTORY_COLUMNS, [vars(one) for one in history[::-1]])
+    lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
+    return HeatMap(
+        f"Greatest lag of each follower, {lasts} to {clock_text(ticks.last_ms)}",
+        "follower",
+        [str(broker) for broker in brokers],
+        # One in ten is named.
+        [clock_text(ms).removesuffix(" UTC")[:5] if n % 10 == 0 else "" for n, ms in enumerate(times_ms)],
+        [[cells[broker].get(ms, HeatCell()) for ms in times_ms] for broker in brokers],
+        table,
+        f"{_LEGEND} {duration_text(step_ms / 1000)} each.{left_out}",
+    )
+
+
+def _by_source(pairs: Sequence[PairLag], tick_ms: int) -> HeatMap:
+    followers, left_out = _furthest((pair.broker, pair.greatest_lag_offsets or 0) for pair in pairs)
+    sources, more_left_out = _furthest((pair.source_broker, pair.greatest_lag_offsets or 0) for pair in pairs)
+    by_pair = {(pair.broker, pair.source_broker): pair for pair in pairs}
+    cells = [
+        [
+            HeatCell()
+            if (pair := by_pair.get((broker, source))) is None
+            else _cell(pair, f"broker {broker} from broker {source}: {_said(pair)}", with_number=True)
+            for source in sources
+        ]
+        for broker in followers
+    ]
+    title = f"Greatest lag of followers by the broker that they fetch from, at {clock_text(tick_ms)}"
+    names = [str(source) for source in sources]
+    return HeatMap(title, "follower", [str(one) for one in followers], names, cells, None, left_out or more_left_out)
+
+
+def _furthest(lags: Iterable[tuple[int, int]]) -> tuple[list[int], str]:
+    """Return the brokers that are furthest behind, by id, and what is said of those that are left out."""
+    greatest: dict[int, int] = defaultdict(int)
+    for broker, offsets in lags:
+        greatest[broker] = max(greatest[broker], offsets)
+    furthest = sorted(greatest, key=lambda broker: (-greatest[broker], broker))[:_MOST_BROKERS]
+    more = len(greatest) - len(furthest)
+    return sorted(furthest), f" The {len(furthest)} furthest behind; {more} more are in the table." if more else ""
+
+
+def _said(one: PairLag | FollowerLag) -> str:
+    offsets = one.greatest_lag_offsets
+    said = ["no known lag" if offsets is None else f"{offsets:,} offsets"]
+    if one.unknown:
+        said.append(f"{one.unknown:,} unknown")
+    if one.missing:
+        said.append(f"{one.missing:,} without a gauge")
+    return ", ".join(said)
+
+
+def _cell(one: PairLag | FollowerLag, title: str, *, with_number: bool) -> HeatCell:
+    offsets = one.greatest_lag_offsets
+    letters = _UNKNOWN * bool(one.unknown) + _MISSING * bool(one.missing)
+    number = f"{offsets:,}" if with_number and offsets is not None else ""
+    level = None if offsets is None else sum(offsets >= least for least in _LEVELS)
+    return HeatCell(level, f"{number} {letters}".strip(), title)

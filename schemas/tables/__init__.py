@@ -5,6 +5,7 @@ from headroom.schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT
 from headroom.schemas.tables.bronze import BRONZE_TICKS
 from headroom.schemas.tables.catalogue import ALL_TABLES, DURABLE_TABLES, PROMPT_TABLES, TABLES
 from headroom.schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
+from headroom.schemas.tables.gold_lag import REPLICATION_LAG
 from headroom.schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
 from headroom.schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
@@ -47,6 +48,7 @@ __all__ = [
     "PROMPT_TABLES",
     "QUARANTINE",
     "REASSIGNMENT_PROGRESS",
+    "REPLICATION_LAG",
     "REPLICA_SIZES",
     "TABLES",
     "THROTTLES",

@@ -6,6 +6,7 @@ from headroom.schemas.tables.actions import ACTION_JOURNAL
 from headroom.schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from headroom.schemas.tables.bronze import BRONZE_TICKS
 from headroom.schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
+from headroom.schemas.tables.gold_lag import REPLICATION_LAG
 from headroom.schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
 from headroom.schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
@@ -44,6 +45,7 @@ TABLES: tuple[Table, ...] = (
     ELECTION_PLAN,
     PARTITION_LOAD,
     BROKER_LOAD,
+    REPLICATION_LAG,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
@@ -58,6 +60,7 @@ PROMPT_TABLES: tuple[Table, ...] = (
     PARTITION_WRITE_RATE,
     LEADER_IMBALANCE,
     BROKER_LOAD,
+    REPLICATION_LAG,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )

@@ -19,8 +19,8 @@ from headroom.planning.elections.planner import BatchLimits
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.keys import Tick
 from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from headroom.streaming.jobs.broker_load import BrokerLoadWriter
 from headroom.streaming.jobs.election_plans import ElectionPlanScheduler
+from headroom.streaming.jobs.loads.broker_load import BrokerLoadWriter
 from headroom.streaming.queries.caching import Cache, cached_frames
 from headroom.streaming.queries.idle_pace import IdlePace
 from headroom.streaming.queries.tick_query import TickQuery

@@ -11,7 +11,7 @@ from headroom.schemas.config import StoreSettings
 from headroom.schemas.tables import PARTITION_LOAD
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
-from headroom.streaming.jobs.partition_load import PartitionLoadJob
+from headroom.streaming.jobs.loads.partition_load import PartitionLoadJob
 from headroom.streaming.session import throughput_session
 from headroom.streaming.store.maintenance import Maintenance
 from headroom.streaming.store.store import Store

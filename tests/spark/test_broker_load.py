@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from headroom.planning.elections.planner import BatchLimits
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.tables import BROKER_LOAD, LEADER_IMBALANCE
-from headroom.streaming.jobs.broker_load import MINUTE_MS, minute_of
 from headroom.streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
+from headroom.streaming.jobs.loads.broker_load import MINUTE_MS, minute_of
 from headroom.streaming.store.broker_load_follower import BrokerLoadFollower
 from headroom.streaming.store.store import Store
 from tests.spark.cases import Cases, Results

@@ -20,7 +20,7 @@ from headroom.schemas.tables import (
     REPLICA_SIZES,
     Table,
 )
-from headroom.streaming.jobs.partition_load import PartitionLoadJob
+from headroom.streaming.jobs.loads.partition_load import PartitionLoadJob
 from headroom.streaming.store.store import Store
 from headroom.streaming.transforms.moves.write_rate import with_write_rate
 from headroom.streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour, LoadInputs, partition_load
@@ -333,7 +333,7 @@ def store(spark: SparkSession, tmp_path: Path) -> Store:
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the job interpret its plans: to compile them takes longer than their few rows. One test does compile them."""
-    monkeypatch.setattr("headroom.streaming.jobs.partition_load.batch_session", SparkSession.newSession)
+    monkeypatch.setattr("headroom.streaming.jobs.loads.partition_load.batch_session", SparkSession.newSession)
 
 
 def job(store: Store) -> PartitionLoadJob:

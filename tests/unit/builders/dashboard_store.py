@@ -37,10 +37,12 @@ from headroom.schemas.tables import (
     LEADER_IMBALANCE,
     PARTITION_WRITE_RATE,
     REASSIGNMENT_PROGRESS,
+    REPLICATION_LAG,
     THROTTLE_HEADROOM,
     Table,
 )
-from headroom.streaming.delta.append import append_columns, create
+from headroom.streaming.delta.append import append, append_columns, create
+from headroom.streaming.jobs.loads.replication_lag import replication_lags
 
 CLUSTER = "prod"
 # 1,800,000,000 s after the epoch: 2027-01-15 08:00:00 UTC.
@@ -104,6 +106,7 @@ class DashboardStore:
         keys = ("broker", "source_broker", "topic", "partition", "lag_offsets")
         named = [{**_tick(tick_ms), "fetcher": "f", **dict(zip(keys, row, strict=True))} for row in rows]
         self.rows(FETCHER_LAG, *named)
+        append(self.opened(REPLICATION_LAG), replication_lags(str(self.path), CLUSTER, tick_ms), REPLICATION_LAG)
 
     def tick_ends(self, *messages: Row, value: bytes | None = None) -> None:
         """Append the last messages of ticks as bronze has them; ``value``: instead of what they are."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headroom.alerts.recommendations.elections import describe_plan
-from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, Paragraph, Tone
+from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, HeatMap, Paragraph, Tone
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
@@ -94,7 +94,7 @@ def test_a_count_of_older_days_is_found(store: DashboardStore) -> None:
 def test_lag_that_was_not_read_is_unknown(store: DashboardStore) -> None:
     (only,) = paragraphs(lag(store.site(), at()))
     assert only.tone is Tone.UNKNOWN
-    assert only.text.startswith("No lag of cluster prod was read yet")
+    assert only.text.startswith("No lag of cluster prod is in gold/replication_lag yet")
 
 
 def test_a_gauge_without_a_value_is_unknown_and_not_in_step(store: DashboardStore) -> None:
@@ -120,6 +120,49 @@ def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -
 def test_no_known_gauge_has_no_greatest_lag(store: DashboardStore) -> None:
     store.lags((3, 1, "t", 0, None))
     assert values(table(lag(store.site(), at()), "lag").rows, "greatest_lag_offsets") == [(None,)]
+
+
+def heat_maps(store: DashboardStore, **query: Any) -> tuple[HeatMap, HeatMap]:
+    over_time, by_source = (block for block in lag(store.site(), at(**query)) if isinstance(block, HeatMap))
+    return over_time, by_source
+
+
+def test_followers_are_shown_by_source_and_what_is_no_number_looks_like_none(store: DashboardStore) -> None:
+    store.lags(
+        (3, 1, "t", 0, 0), (3, 2, "t", 1, 12_000), (4, 1, "t", 2, None), (5, 1, "t", 3, 150), (5, 1, "t", 4, None)
+    )
+    _, by_source = heat_maps(store)
+    assert (by_source.rows, by_source.columns) == (["3", "4", "5"], ["1", "2"])
+    cells = [[(cell.level, cell.text) for cell in row] for row in by_source.cells]
+    assert cells == [[(0, "0"), (4, "12,000")], [(None, "?"), (None, "")], [(2, "150 ?"), (None, "")]]
+    assert by_source.cells[2][0].title == "broker 5 from broker 1: 150 offsets, 1 unknown"
+
+
+def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStore) -> None:
+    for before_ms, offsets in ((3_599_000, 5), (1_000_000, 200), (990_000, 100_000), (0, None)):
+        store.lags((3, 1, "t", 0, offsets), tick_ms=TICK_MS - before_ms)
+    # Beyond the hour.
+    store.lags((4, 1, "t", 0, 7), tick_ms=TICK_MS - 3_700_000)
+    over_time, _ = heat_maps(store)
+    assert over_time.rows == ["3"]
+    assert len(over_time.columns) == len(over_time.cells[0]) == 60
+    shown = {n: (cell.level, cell.text) for n, cell in enumerate(over_time.cells[0]) if cell.title}
+    assert shown == {0: (1, ""), 43: (5, ""), 59: (None, "?")}
+    assert over_time.table is not None
+    assert [row["greatest_lag_offsets"] for row in over_time.table.rows] == [None, 100_000, 5]
+    assert heat_maps(store, span=900)[0].cells[0][-1].text == "?"
+
+
+def test_only_the_brokers_that_are_furthest_behind_are_in_a_heat_map(store: DashboardStore) -> None:
+    store.lags(*((broker, 1, "t", 0, broker) for broker in range(2, 60)))
+    over_time, by_source = heat_maps(store)
+    for heat_map in (over_time, by_source):
+        assert heat_map.rows == [str(broker) for broker in range(20, 60)]
+        assert "The 40 furthest behind; 18 more are in the table." in heat_map.note
+    page = store.client().get("/lag")
+    assert page.status_code == 200
+    assert 'class="heat-1" title="broker 59 from broker 1: 59 offsets">59</td>' in page.text
+    assert store.client().get("/api/v1/lag/history.csv").text.count("\n") == 59
 
 
 # Runs
@@ -209,6 +252,7 @@ def test_the_age_of_each_table_is_that_of_its_newest_tick(store: DashboardStore)
     known = {row["table"]: (row["tick_ms"], row["age_s"]) for row in rows if row["tick_ms"] is not None}
     assert known == {
         "gold/throttle_headroom": (TICK_MS, 2.0),
+        "gold/replication_lag": (TICK_MS - 30_000, 32.0),
         "silver/fetcher_lag": (TICK_MS - 30_000, 32.0),
     }
     assert {row["state"] for row in rows if row["tick_ms"] is None} == {"no rows"}
@@ -232,7 +276,7 @@ def test_one_table_that_cannot_be_read_is_shown_among_the_others(store: Dashboar
     found = states(store)
     assert found[broken.path] == "unreadable"
     assert found["gold/leader_imbalance"] == "readable"
-    assert len([path for path, state in found.items() if state == "readable"]) == 2
+    assert len([path for path, state in found.items() if state == "readable"]) == 3
     page = store.client().get("/health")
     assert page.status_code == 200
     assert "unreadable" in page.text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.tables import BROKER_LOAD, Table
 from headroom.streaming.delta import query as delta_query
-from headroom.streaming.jobs.broker_load import MINUTE_MS, BrokerLoadWriter, minute_of
+from headroom.streaming.jobs.loads.broker_load import MINUTE_MS, BrokerLoadWriter, minute_of
 from headroom.streaming.store.store import Store
 from tests.unit.builders.throttle_status import TICK_MS
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.streaming.jobs.partition_load import due_hours, hours_of
+from headroom.streaming.jobs.loads.partition_load import due_hours, hours_of
 from headroom.streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour
 
 HOUR = 500_000 * HOUR_MS

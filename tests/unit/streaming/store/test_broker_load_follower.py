@@ -14,7 +14,7 @@ import pytest
 from headroom.alerts.inputs.broker_load import MinuteLoads
 from headroom.schemas.tables import BROKER_LOAD
 from headroom.streaming.delta.small_table import append_durably
-from headroom.streaming.jobs.broker_load import BrokerLoadRow, minute_of
+from headroom.streaming.jobs.loads.broker_load import BrokerLoadRow, minute_of
 from headroom.streaming.store.broker_load_follower import BrokerLoadFollower
 from headroom.streaming.store.store import Store
 from tests.unit.builders.throttle_status import TICK_MS

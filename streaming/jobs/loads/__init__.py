@@ -1,0 +1,1 @@
+"""Writers of the gold tables of load and lag."""
