@@ -296,6 +296,26 @@ def test_after_all_faults_no_row_is_lost_or_doubled(watch: WatchProcess, killed:
     _await_rows(settings, "silver/messages", killed + 20)
     _bronze_is_whole(settings)
     _keys_are_unique(settings)
+    _lags_are_those_of_silver(settings)
+
+
+def _lags_are_those_of_silver(settings: Settings) -> None:
+    """Of a tick that the record job has summed, followers and gauges are those of the silver table."""
+    _await_rows(settings, "gold/replication_lag", 1)
+    columns = "broker, source_broker, replicas, lag_offsets"
+    newest = "SELECT max(tick_ms) AS tick_ms FROM data"
+    (tick,) = _rows(settings, "gold/replication_lag", newest)
+    shown = _rows(
+        settings,
+        "gold/replication_lag",
+        f"SELECT {columns} FROM data WHERE tick_ms = {tick['tick_ms']} AND replicas > 0 ORDER BY 1, 2",
+    )
+    sums = 'count(*) AS replicas, coalesce(sum(lag_offsets), 0) AS lag_offsets'
+    assert shown == _rows(
+        settings,
+        "silver/fetcher_lag",
+        f"SELECT broker, source_broker, {sums} FROM data WHERE tick_ms = {tick['tick_ms']} GROUP BY 1, 2 ORDER BY 1, 2",
+    )
 
 
 def _rows(settings: Settings, table: str, sql: str) -> list[dict[str, Any]]:
@@ -335,6 +355,7 @@ def _keys_are_unique(settings: Settings) -> None:
         "gold/leader_imbalance": "tick_ms, broker",
         "gold/election_plan": "tick_ms",
         "gold/broker_load": "minute_ms, broker, resource",
+        "gold/replication_lag": "tick_ms, broker, source_broker",
         "alerts/events": "alert_id, state, tick_ms",
     }
     for table, columns in keys.items():

@@ -25,6 +25,7 @@ from headroom.schemas.tables import (
     PARTITION_WRITE_RATE,
     QUARANTINE,
     REASSIGNMENT_PROGRESS,
+    REPLICATION_LAG,
     REPLICA_SIZES,
     TABLES,
     THROTTLE_HEADROOM,
@@ -239,6 +240,7 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
         ALERT_EVENTS.path,
         ALERT_DELIVERIES.path,
         BROKER_LOAD.path,
+        REPLICATION_LAG.path,
     }
     for table, made in written:
         assert columns(made.schema) == columns(StructType.fromDDL(table.ddl())), table.path

@@ -23,6 +23,7 @@ from headroom.schemas.tables import (
     PARTITION_WRITE_RATE,
     PROMPT_TABLES,
     REASSIGNMENT_PROGRESS,
+    REPLICATION_LAG,
     THROTTLE_HEADROOM,
 )
 from headroom.streaming.delta import append as delta_append
@@ -76,7 +77,8 @@ def balances(path: Path) -> str:
 
 
 def test_tables_that_are_appended_without_spark_are_maintained_without_it() -> None:
-    gold = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, LEADER_IMBALANCE, BROKER_LOAD}
+    moves = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE}
+    gold = {*moves, LEADER_IMBALANCE, BROKER_LOAD, REPLICATION_LAG}
     assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES} | gold
 
 
