@@ -35,6 +35,7 @@ _TEXTS = {
     ActionProgress.FAILED: (Tone.CRITICAL, "It ended with an error."),
     ActionProgress.LOST: (Tone.UNKNOWN, "Its process is gone, and how it ended is not known."),
 }
+_STOPPING = "It was asked to stop: a run ends after the batch at hand, and removes its throttle."
 # Of commands that change the cluster.
 _JOURNALLED = "What it changed is in Runs."
 
@@ -115,6 +116,8 @@ def _refusing(call: Callable[[], Any]) -> Any:
 
 def _said(action: ChosenAction) -> tuple[Tone, str]:
     tone, text = _TEXTS[action.progress]
+    if action.is_stopping:
+        text = _STOPPING
     ended_badly = action.progress in (ActionProgress.FAILED, ActionProgress.LOST)
     return tone, f"{text} {_JOURNALLED}" if ended_badly and action.offer.command.looks_first else text
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headroom.dashboard.acting.actions import Actions
 from headroom.dashboard.acting.allowed import AllowedCommand
@@ -18,6 +18,7 @@ from headroom.dashboard.site import Site
 from headroom.schemas.errors import HeadroomError
 
 _CLUSTER = "cluster"
+_NO_CLUSTER = "This page has no settings for a cluster of that name."
 _BACK = {FormName.MOVE: View.MOVES, FormName.BALANCE: View.LEADERS}
 
 
@@ -74,10 +75,13 @@ def form_pages(site: Site, actions: Actions) -> APIRouter:
 
 
 def _cluster(site: Site, name: str | None) -> str:
-    cluster = site.cluster(Address(cluster=name))
-    if not site.can_act(Address(cluster=cluster)):
-        raise HTTPException(404, "This page has no settings for a cluster of that name.")
-    return cluster
+    try:
+        address = Address(cluster=name)
+    except ValidationError:
+        raise HTTPException(404, _NO_CLUSTER) from None
+    if not site.can_act(address):
+        raise HTTPException(404, _NO_CLUSTER)
+    return site.cluster(address)
 
 
 def form_url(cluster: str, command: AllowedCommand) -> str | None:

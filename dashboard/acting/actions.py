@@ -7,8 +7,10 @@ that is loaded again, a second page, and a server that was started again all see
 from __future__ import annotations
 
 import errno
+import grp
 import json
 import os
+import pwd
 import secrets
 import shutil
 import signal
@@ -27,12 +29,11 @@ from headroom.dashboard.acting import worker
 from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
 from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.acting.worker import (
-    COMMAND_FILE,
-    LOCK_FILE,
     OUTPUT_FILE,
     PROCESS_FILE,
     RESULT_FILE,
     is_running,
+    take_lock,
     write_json,
 )
 from headroom.schemas.environment import STARTED_BY
@@ -42,13 +43,14 @@ from headroom.schemas.errors import HeadroomError
 FOLDER = "_actions"
 # What was shown so long ago may not be what the cluster is now.
 LOOK_IS_GOOD_MS = 600_000
-# A worker writes its process within this time.
-_START_MS = 20_000
+# What was interrupted longer ago is looked at again before it goes on.
+GOES_ON_MS = 86_400_000
 _MOST_RUNNING = 4
 _MOST_KEPT = 200
 # The end of an output that is shown.
 _SHOWN_BYTES = 64_000
-_ACTION_FILE, _BEGAN_FILE, _LOOK, _CHANGE = "action.json", "began.json", "look", "change"
+_ACTION_FILE, _BEGAN_FILE, _STOPPING_FILE = "action.json", "began.json", "stopping"
+_LOOK, _CHANGE = "look", "change"
 
 
 class ActionProgress(str, Enum):
@@ -96,6 +98,8 @@ class ChosenAction:
         exit_code: exit code of the last process that has ended; None if none has.
         change_text: command that a shell would run to carry it out; None if there is nothing to carry out, or it is not
             known yet.
+        is_stopping: whether its command was asked to stop.
+        goes_on: whether the same can be carried out again, and goes on where it was interrupted.
     """
 
     action_id: str
@@ -106,12 +110,8 @@ class ChosenAction:
     output: str = ""
     exit_code: int | None = None
     change_text: str | None = None
-
-    @property
-    def goes_on(self) -> bool:
-        """Return whether the same can be carried out again, and goes on where it was interrupted."""
-        interrupted = self.progress in (ActionProgress.FAILED, ActionProgress.LOST)
-        return self.offer.command.is_made and interrupted
+    is_stopping: bool = False
+    goes_on: bool = False
 
 
 class Actions:
@@ -159,6 +159,9 @@ class Actions:
             except OSError as error:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise self._not_written(error) from None
+            except HeadroomError:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
             self._forget_old(action_id)
             return action_id
 
@@ -170,8 +173,10 @@ class Actions:
             HeadroomError: it is not one that waits for it, the same is being carried out, or it cannot be started.
         """
         with self._lock:
-            action = self.read(action_id)
             folder = self._folder / action_id
+            # Before it is read: another server may carry it out meanwhile, and takes this number then.
+            number = _changes(folder) + 1
+            action = self.read(action_id)
             arguments = action.offer.command.change(folder)
             if arguments is None or not (action.progress is ActionProgress.SHOWN or action.goes_on):
                 raise HeadroomError(
@@ -186,24 +191,32 @@ class Actions:
                 )
             self._require_room()
             try:
-                self._start(_change_folder(folder, _changes(folder) + 1), arguments)
+                self._start(_change_folder(folder, number), arguments)
             except FileExistsError:
                 raise HeadroomError("This action", "is being carried out already", "Load its page again.") from None
             except OSError as error:
                 raise self._not_written(error) from None
 
     def stop(self, action_id: str) -> None:
-        """Ask the command of an action to stop, as Ctrl-C does: a run ends after the batch at hand.
+        """Ask the command of an action to stop, once, as Ctrl-C does: a run ends after the batch at hand.
 
         Raises:
             LookupError: there is no such action.
-            HeadroomError: nothing of it is running.
+            HeadroomError: nothing of it is running, or it was asked already: twice would end it at once.
         """
         action = self.read(action_id)
         folder = _last_change(self._folder / action_id)
         pid = _number(_read_json(folder / PROCESS_FILE), "pid")
         if action.progress is not ActionProgress.CHANGING or pid is None or not is_running(folder):
             raise HeadroomError("This action", "is not being carried out", "Load its page again.")
+        try:
+            (folder / _STOPPING_FILE).touch(exist_ok=False)
+        except FileExistsError:
+            raise HeadroomError(
+                "This action", "is stopping already", "Wait for the end of the batch at hand."
+            ) from None
+        except OSError as error:
+            raise self._not_written(error) from None
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGINT)
 
@@ -232,7 +245,21 @@ class Actions:
             progress, exit_code = self._ended(
                 change, ActionProgress.CHANGING, ActionProgress.DONE, ActionProgress.FAILED
             )
-            return ChosenAction(action_id, offer, made_ms, progress, look, _output(change), exit_code, change_text)
+            began_ms = _number(_read_json(change / _BEGAN_FILE), "began_ms") or 0
+            is_recent = 0 <= self._clock_ms() - began_ms < GOES_ON_MS
+            interrupted = progress in (ActionProgress.FAILED, ActionProgress.LOST)
+            return ChosenAction(
+                action_id,
+                offer,
+                made_ms,
+                progress,
+                look,
+                _output(change),
+                exit_code,
+                change_text,
+                is_stopping=progress is ActionProgress.CHANGING and (change / _STOPPING_FILE).exists(),
+                goes_on=command.is_made and interrupted and is_recent and change_text is not None,
+            )
         progress, exit_code = ActionProgress.SHOWN, None
         if command.looks_first:
             progress, exit_code = self._ended(
@@ -240,10 +267,10 @@ class Actions:
             )
         if progress is ActionProgress.LOST:
             progress = ActionProgress.NOT_POSSIBLE
-        if progress is ActionProgress.SHOWN and change_text is None:
-            progress = ActionProgress.NOTHING
         if progress is ActionProgress.SHOWN and not 0 <= self._clock_ms() - made_ms < LOOK_IS_GOOD_MS:
             progress = ActionProgress.OUTDATED
+        if progress is ActionProgress.SHOWN and change_text is None:
+            progress = ActionProgress.NOTHING
         return ChosenAction(action_id, offer, made_ms, progress, look, "", exit_code, change_text)
 
     def all(self) -> list[ChosenAction]:
@@ -265,10 +292,11 @@ class Actions:
         """Check that nobody else can have written what is carried out.
 
         Raises:
-            OSError: the folder is not there, or is that of others.
+            OSError: the folder is not there, or is that of others, or they can put another one in its place.
         """
-        folder = self._folder.lstat()
-        if folder.st_uid != os.getuid() or folder.st_mode & 0o022 or not stat.S_ISDIR(folder.st_mode):
+        folder, store = self._folder.lstat(), self._folder.parent.stat()
+        is_own = folder.st_uid == os.getuid() and not folder.st_mode & 0o022 and stat.S_ISDIR(folder.st_mode)
+        if not is_own or _others_can_replace(store):
             raise PermissionError(errno.EPERM, "others can write there", str(self._folder))
 
     def _start(self, folder: Path, arguments: Sequence[str]) -> None:
@@ -282,39 +310,54 @@ class Actions:
         made = folder.with_name(f"{folder.name}-{secrets.token_hex(8)}")
         try:
             made.mkdir()
-            write_json(made / COMMAND_FILE, self._command_line(arguments))
             write_json(made / _BEGAN_FILE, {"began_ms": self._clock_ms()})
+            lock = take_lock(made)
+        except OSError:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+        try:
             made.rename(folder)
+            self._start_worker(folder, lock, arguments)
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
             if folder.exists():
                 raise FileExistsError(str(folder)) from error
             raise
+        finally:
+            # The worker has it open.
+            os.close(lock)
+
+    def _start_worker(self, folder: Path, lock: int, arguments: Sequence[str]) -> None:
         environment = {name: value for name, value in os.environ.items() if name != STARTED_BY}
-        # A session of its own: it goes on when the page ends, by Ctrl-C too.
-        process = subprocess.Popen(
-            [sys.executable, worker.__file__, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment,
-        )
+        # No module of the working directory comes before those of Python and of Headroom.
+        environment["PYTHONSAFEPATH"] = "1"
+        command = self._command_line(arguments)
+        try:
+            # A session of its own: it goes on when the page ends, by Ctrl-C too.
+            process = subprocess.Popen(
+                [sys.executable, worker.__file__, str(folder), str(lock), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=[lock],
+                env=environment,
+            )
+        except (OSError, ValueError) as error:
+            # Nothing has begun.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise HeadroomError("The command", f"could not be started ({error})", "Choose it again later.") from None
         threading.Thread(target=process.wait, name="action", daemon=True).start()
 
     def _ended(
         self, folder: Path, running: ActionProgress, succeeded: ActionProgress, failed: ActionProgress
     ) -> tuple[ActionProgress, int | None]:
         """Return how far a worker is, and the exit code of its command if that has ended."""
-        began_ms = _number(_read_json(folder / _BEGAN_FILE), "began_ms") or 0
         is_alive = is_running(folder)
         # In this order: a process that was alive a moment ago may have ended, with a result.
         exit_code = _number(_read_json(folder / RESULT_FILE), "exit_code")
         if exit_code is not None:
             return (succeeded if exit_code == 0 else failed), exit_code
-        if is_alive:
-            return running, None
-        is_starting = not (folder / LOCK_FILE).exists() and 0 <= self._clock_ms() - began_ms < _START_MS
-        return (running if is_starting else ActionProgress.LOST), None
+        return (running if is_alive else ActionProgress.LOST), None
 
     def _require_room(self) -> None:
         running = sum(action.progress.is_running for action in self.all())
@@ -322,8 +365,18 @@ class Actions:
             raise HeadroomError(f"{running} actions", "are running already", "Wait until one has ended.")
 
     def _forget_old(self, newest: str) -> None:
-        """Remove the oldest actions beyond those that are kept, but none that is running, nor the newest one."""
-        for action in self.all()[_MOST_KEPT:]:
+        """Remove the oldest actions beyond those that are kept, but none that is running, nor the newest one.
+
+        Moves that were carried out count apart: their folders have the way back, and what may have to go on.
+        """
+        every = self.all()
+        carried_out = [one for one in every if one.offer.command.is_made and _changes(self._folder / one.action_id)]
+        others = [one for one in every if one not in carried_out]
+        for action in others:
+            # It cannot be carried out any more, and a large cluster's plan has many megabytes.
+            if action.progress is ActionProgress.OUTDATED:
+                action.offer.command.forget_made(self._folder / action.action_id)
+        for action in (*others[_MOST_KEPT:], *carried_out[_MOST_KEPT:]):
             if not action.progress.is_running and action.action_id != newest:
                 shutil.rmtree(self._folder / action.action_id, ignore_errors=True)
 
@@ -333,6 +386,23 @@ class Actions:
             f"cannot be written ({error.strerror or error})",
             "Make room, or give this user the right to write there.",
         )
+
+
+def _others_can_replace(folder: os.stat_result) -> bool:
+    """Return whether users other than this one and root can put another file in the place of one in a folder."""
+    if folder.st_uid not in (os.getuid(), 0):
+        return True
+    if folder.st_mode & stat.S_ISVTX:
+        return False
+    return bool(folder.st_mode & 0o002) or (bool(folder.st_mode & 0o020) and not _is_of_one(folder.st_gid))
+
+
+def _is_of_one(group_id: int) -> bool:
+    """Return whether a group is that which many systems give each user, and is this user's."""
+    try:
+        return grp.getgrgid(group_id).gr_name == pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return False
 
 
 def _changes(folder: Path) -> int:

@@ -139,12 +139,12 @@ class AllowedCommand:
             folder: folder of the action, with what it has made.
         """
         words = self._carried_out(folder)
-        return None if words is None else [*words, *(["--yes"] if _rule_of(self.words)[1].asks else [])]
+        return None if words is None else [*self._executed(words), *(["--yes"] if _rule_of(self.words)[1].asks else [])]
 
     @property
     def text(self) -> str:
         """Return the command that a shell would run for the same."""
-        return shlex.join(["headroom", *(self._executed() if self._making is None else self._configured())])
+        return shlex.join(["headroom", *(self._configured() if self.is_made else self._executed(self.words))])
 
     def change_text(self, folder: Path) -> str | None:
         """Return the command that a shell would run to carry it out; None if there is nothing to carry out.
@@ -153,17 +153,22 @@ class AllowedCommand:
             folder: folder of the action, with what it has made.
         """
         words = self._carried_out(folder)
-        return None if words is None else shlex.join(["headroom", *words])
+        return None if words is None else shlex.join(["headroom", *self._executed(words)])
+
+    def forget_made(self, folder: Path) -> None:
+        """Remove what it has made in the folder of its action."""
+        if self._making is not None:
+            self._making.forget(folder)
 
     @property
     def _making(self) -> Making | None:
         return _rule_of(self.words)[1].making
 
     def _carried_out(self, folder: Path) -> Sequence[str] | None:
-        return self._executed() if self._making is None else self._making.carried_out_by(folder, self._config())
+        return self.words if self._making is None else self._making.carried_out_by(folder)
 
-    def _executed(self) -> list[str]:
-        return [*self._configured(), *(["--execute"] if self.looks_first else [])]
+    def _executed(self, words: Sequence[str]) -> list[str]:
+        return [*words, *self._config(), *(["--execute"] if self.looks_first else [])]
 
     def _configured(self) -> list[str]:
         return [*self.words, *self._config()]

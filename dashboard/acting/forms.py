@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import printable
 
 
 class FormField(NamedTuple):
@@ -53,6 +54,7 @@ class ActionForm:
         words: words of the command after ``headroom``.
         submit: text of its button.
         groups: its fields.
+        needs: names of fields of which at least one is given; empty: none has to be.
     """
 
     title: str
@@ -60,6 +62,7 @@ class ActionForm:
     words: tuple[str, ...]
     submit: str
     groups: Sequence[FormGroup]
+    needs: Sequence[str] = ()
 
     def command(self, values: Mapping[str, str], config: str | None) -> AllowedCommand:
         """Return the command with the values of the form; whether they make sense, the command itself says.
@@ -76,13 +79,17 @@ class ActionForm:
         for name, text in values.items():
             field, value = fields.get(name), text.strip()
             if field is None:
-                raise HeadroomError(name, f"is no field of {self.title}", f"There are: {', '.join(fields)}.")
+                rule = f"is no field of {self.title}"
+                raise HeadroomError(printable(name), rule, f"There are: {', '.join(fields)}.")
             if not value:
                 continue
             given = [field.option] if field.is_flag else [field.option, value]
             if self._read([*words, *given], config) is None:
                 raise HeadroomError(field.label, "has a value that no option can have", f"Write {field.hint}.")
             words += given
+        if self.needs and not any(fields[name].option in words for name in self.needs):
+            wanted = ", ".join(fields[name].label.lower() for name in self.needs)
+            raise HeadroomError(self.title, "says nothing of what is wanted", f"Fill in one of: {wanted}.")
         command = self._read(words, config)
         if command is None:
             raise HeadroomError(self.title, "has more text than a command can have", "Name fewer topics.")
@@ -143,12 +150,13 @@ FORMS: Mapping[FormName, ActionForm] = {
                 (
                     FormField("--throttle", "Throttle", "a rate such as 50MB; empty: the recommended one"),
                     _FINISH,
-                    FormField("--max-throttle", "Throttle at most", "a rate such as 50MB"),
+                    FormField("--max-throttle", "Throttle at most", "a rate such as 50MB; batches are cut to fit it"),
                     FormField("--batches", "Batches", "a number, or auto"),
-                    FormField("--window", "Window of each batch", "such as 22:00-06:00 Europe/Berlin"),
+                    FormField("--window", "No batch longer than", "a window such as 22:00-06:00 Europe/Berlin"),
                 ),
             ),
         ),
+        needs=("drain", "replace", "to_brokers", "replication_factor", "reorder"),
     ),
     FormName.BALANCE: ActionForm(
         "Balance",

@@ -1,6 +1,6 @@
-"""Runs one command to its end, whatever becomes of the page: ``python worker.py FOLDER``.
+"""Runs one command to its end, whatever becomes of the page: ``python worker.py FOLDER LOCK COMMAND...``.
 
-It is run as a file, so that no module of the working directory comes before those of Python.
+It is run as a file, and gets its command as arguments, so that nothing in a folder decides on what is run.
 """
 
 from __future__ import annotations
@@ -11,33 +11,32 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-COMMAND_FILE, OUTPUT_FILE, PROCESS_FILE, RESULT_FILE = "command.json", "output.txt", "process.json", "result.json"
-LOCK_FILE = "lock"
+OUTPUT_FILE, PROCESS_FILE, RESULT_FILE, LOCK_FILE = "output.txt", "process.json", "result.json", "lock"
 # As of a shell that cannot start a command.
 _NOT_STARTED = 127
 
 
-def main(folder: Path) -> None:
-    """Run the command of a folder, with its output, process and exit code as files beside it.
+def main(folder: Path, lock: int, command: Sequence[str]) -> None:
+    """Run a command, with its output, process and exit code as files in a folder.
 
-    The lock is held as long as worker or command lives: whatever the clock, and whatever becomes of the worker.
+    Args:
+        folder: the folder.
+        lock: descriptor of its lock, which is held as long as the starter, this worker or the command has it open:
+            whatever the clock, and whatever becomes of the worker.
+        command: the command.
     """
-    unlocked = folder / f".{LOCK_FILE}"
-    with unlocked.open("ab") as lock, (folder / OUTPUT_FILE).open("ab") as output:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        # Nobody sees it before it is locked.
-        unlocked.rename(folder / LOCK_FILE)
-        exit_code = _run(folder, output.fileno(), lock.fileno())
+    with (folder / OUTPUT_FILE).open("ab") as output:
+        exit_code = _run(folder, output.fileno(), lock, command)
         write_json(folder / RESULT_FILE, {"exit_code": exit_code, "ended_ms": round(time.time() * 1000)})
 
 
-def _run(folder: Path, output: int, lock: int) -> int:
+def _run(folder: Path, output: int, lock: int, command: Sequence[str]) -> int:
     try:
-        command = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=[lock]
         )
@@ -48,6 +47,17 @@ def _run(folder: Path, output: int, lock: int) -> int:
     with suppress(OSError):
         write_json(folder / PROCESS_FILE, {"pid": process.pid})
     return process.wait()
+
+
+def take_lock(folder: Path) -> int:
+    """Return a descriptor of the lock of a folder, which is made and held from now on.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def is_running(folder: Path) -> bool:
@@ -73,4 +83,4 @@ def write_json(file: Path, value: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

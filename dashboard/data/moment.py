@@ -32,6 +32,13 @@ DAY_MS = 86_400_000
 _LATE_MS = 60_000
 # Moments that are kept: those that clients look at. One of 2,000 moving partitions takes some 3 MB.
 _KEPT = 16
+# A thousand years.
+_LONGEST_S = 3.2e10
+
+
+def moment_after(tick_ms: int, seconds: float | None) -> int | None:
+    """Return a moment some time after a tick, epoch milliseconds; None if that is unknown, or beyond all dates."""
+    return None if seconds is None or not abs(seconds) < _LONGEST_S else tick_ms + round(seconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)

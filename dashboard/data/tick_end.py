@@ -9,15 +9,17 @@ from typing import Any
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import BRONZE_TICKS
+from headroom.schemas.text import one_line
 from headroom.schemas.text.json_text import parse_json
 from headroom.schemas.tick_messages import ALERT_PARTITION
-from headroom.streaming.delta.query import sql_text
 from headroom.streaming.delta.tick_table import day_of
 
 # Bronze follows the ticks by up to a minute; what is older says nothing of now.
 _PAST_MS = 600_000
 # Clocks may differ.
-_AHEAD_MS = 60_000
+AHEAD_MS = 60_000
+# What an end may have is not bounded where it is read.
+_LONGEST_REASON, _GREATEST = 200, 2**53
 _KIND = "tick_end"
 # A message itself is read once it is known where it is.
 _KEYS_SQL = """SELECT "offset", CAST(key AS VARCHAR) AS key FROM data WHERE {condition}
@@ -47,19 +49,24 @@ class TickCollection:
     collector: str | None
 
 
-def tick_end(tables: OpenTables, cluster: str, at_ms: int) -> TickCollection | None:
+def tick_end(tables: OpenTables, cluster: str, at_ms: int, ahead_ms: int = 0) -> TickCollection | None:
     """Return the end of the newest tick in bronze of the ten minutes up to a moment; None if there is none.
+
+    Args:
+        tables: tables of the store.
+        cluster: name of the cluster.
+        at_ms: the moment, epoch milliseconds.
+        ahead_ms: how far a tick may be ahead of it, milliseconds.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
-    first_ms, last_ms = at_ms - _PAST_MS, at_ms + _AHEAD_MS
+    first_ms, last_ms = at_ms - _PAST_MS, at_ms + ahead_ms
     condition = (
         f""""partition" = {ALERT_PARTITION} AND date BETWEEN DATE '{day_of(first_ms)}' AND DATE '{day_of(last_ms)}' """
-        f"""AND "timestamp" BETWEEN to_timestamp_millis({first_ms}) AND to_timestamp_millis({last_ms})"""
+        f"""AND "timestamp" BETWEEN to_timestamp_millis({first_ms}) AND to_timestamp_millis({last_ms + AHEAD_MS})"""
     )
-    named = f"{condition} AND CAST(key AS VARCHAR) LIKE {sql_text(f'%{cluster}%')}"
-    rows = tables.rows(BRONZE_TICKS, _KEYS_SQL.format(condition=named, kind=_KIND, most=_MOST)) or []
+    rows = tables.rows(BRONZE_TICKS, _KEYS_SQL.format(condition=condition, kind=_KIND, most=_MOST)) or []
     offsets = {_tick_of(_parsed(row["key"]), cluster): row["offset"] for row in rows}
     newest_ms = max((tick_ms for tick_ms in offsets if tick_ms is not None and tick_ms <= last_ms), default=None)
     if newest_ms is None:
@@ -89,13 +96,16 @@ def _end_of(tick_ms: int, message: Mapping[str, Any]) -> TickCollection:
         host, pid = message.get("collector_host"), message.get("collector_pid")
         return TickCollection(
             tick_ms,
-            None if started_ms is None or ended_ms is None else int(ended_ms - started_ms),
+            None if started_ms is None or ended_ms is None else _amount(ended_ms - started_ms),
             _number(message, "lateness_ms"),
             _number(message, "skipped_ticks"),
-            {one["broker"]: str(one["reason"]) for one in message.get("unanswered") or ()},
+            {
+                int(one["broker"] + 0): one_line(str(one["reason"]), _LONGEST_REASON)
+                for one in message.get("unanswered") or ()
+            },
             None if host is None else f"{host}, process {pid}",
         )
-    except (TypeError, LookupError, AttributeError):
+    except (TypeError, LookupError, AttributeError, ValueError, OverflowError):
         remedy = "No version of Headroom writes that; see the table silver/quarantine."
         raise HeadroomError(
             f"tick {tick_ms} in {BRONZE_TICKS.path}", "has an end that cannot be used", remedy
@@ -105,4 +115,9 @@ def _end_of(tick_ms: int, message: Mapping[str, Any]) -> TickCollection:
 def _number(message: Mapping[str, Any], key: str) -> int | None:
     """Return a number of a message. Raises TypeError."""
     value = message.get(key)
-    return None if value is None else int(value + 0)
+    return None if value is None else _amount(value + 0)
+
+
+def _amount(value: float) -> int | None:
+    """Return an amount; None for one that none can be."""
+    return int(value) if 0 <= value < _GREATEST else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from headroom.dashboard.data.moment import ClusterMoment, in_range
+from headroom.dashboard.data.moment import ClusterMoment, in_range, moment_after
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.alerts import AlertState
 from headroom.schemas.records import record
@@ -90,9 +90,9 @@ class ProgressPoint:
     @property
     def finish_ms(self) -> int | None:
         """Return when all of them were expected to be in sync, epoch milliseconds; None: never, or unknown."""
-        if self.never or self.unknown or self.eta_s is None:
+        if self.never or self.unknown:
             return None
-        return self.tick_ms + round(self.eta_s * 1000)
+        return moment_after(self.tick_ms, self.eta_s)
 
 
 _PROGRESS_SQL = """WITH by_tick AS (

@@ -214,6 +214,7 @@ async function post(button, path, content) {
     say("The server of this page did not answer.");
   }
   button.disabled = false;
+  if (document.activeElement === body) button.focus();
   posted.delete(key);
 }
 

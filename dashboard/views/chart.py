@@ -15,6 +15,10 @@ _STEPS_MS = tuple(s * 1000 for s in (5, 10, 30, 60, 300, 600, 1800, 3600, 10_800
 _MOST_LABELS = 8
 # Marks of a kind along the axis.
 _MOST_ANNOTATIONS = 120
+# What is this near to the first or last point is annotated there.
+_NEAR_MS = 30_000
+# Beyond any rate, size and time.
+_GREATEST = 1e18
 _NOT_IN_A_PAGE = ("defs", "script", "style")
 
 
@@ -65,6 +69,7 @@ def over_time(
         annotations: points of time that are marked by upright lines; those beyond the values are left out.
         from_zero: whether the picture begins at 0; if not, the values are points of time too.
     """
+    lines = [line._replace(values=[_finite(value) for value in line.values]) for line in lines]
     values = [value for line in lines for value in line.values if value is not None]
     least, most = min(values, default=0.0), max(values, default=1.0)
     lowest, highest = (0.0, 1.05 * most) if from_zero else (least, most)
@@ -114,10 +119,21 @@ def _shown(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> 
     step_ms = max(1, (last_ms - first_ms) // _MOST_ANNOTATIONS)
     shown = []
     for title, of_kind in annotations:
-        apart = {(ms - first_ms) // step_ms: ms for ms in sorted(of_kind, reverse=True) if first_ms <= ms <= last_ms}
+        # What began a move came just before its first point.
+        near = (
+            min(max(ms, first_ms), last_ms)
+            for ms in of_kind
+            if -_NEAR_MS <= ms - first_ms <= last_ms - first_ms + _NEAR_MS
+        )
+        apart = {(ms - first_ms) // step_ms: ms for ms in sorted(near, reverse=True)}
         if apart:
             shown.append(ChartAnnotations(title, sorted(apart.values())))
     return shown
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a value that a picture can have; None for others."""
+    return value if value is not None and abs(value) < _GREATEST else None
 
 
 def axis_clock(epoch_ms: float) -> str:
@@ -131,6 +147,8 @@ def _labels(times_ms: Sequence[int]) -> list[int]:
         return []
     first_ms, last_ms = times_ms[0], times_ms[-1]
     step_ms = next((s for s in _STEPS_MS if (last_ms - first_ms) / s <= _MOST_LABELS), _STEPS_MS[-1])
+    # A copy that hardly gains is expected in years.
+    step_ms *= max(1, -(-(last_ms - first_ms) // (step_ms * _MOST_LABELS)))
     return list(range(-(-first_ms // step_ms) * step_ms, last_ms + 1, step_ms))
 
 

@@ -10,7 +10,7 @@ from headroom.alerts.recommendations.recommendation import Action, Recommendatio
 from headroom.alerts.text.finish import finish_text
 from headroom.alerts.text.terminal import event_commands
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.moment import ClusterMoment
+from headroom.dashboard.data.moment import ClusterMoment, moment_after
 from headroom.dashboard.site import Site, ViewTime
 from headroom.dashboard.views.blocks import Commands, Term, Tone
 from headroom.schemas.alerts import AlertState, Severity
@@ -129,7 +129,7 @@ def _terms(moment: ClusterMoment) -> list[Term]:
     # A throttle may have become too low since the tick of the new replicas.
     is_outdated = moment.replicas_ms < moment.tick_ms and any(status.too_low for status in moment.statuses)
     if eta_s is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
-        terms.insert(0, Term("Finish", clock_text(moment.replicas_ms + round(eta_s * 1000))))
+        terms.insert(0, Term("Finish", clock_text(moment_after(moment.replicas_ms, eta_s))))
     tight = tightest(moment.statuses)
     if tight is not None:
         terms.append(Term("Bottleneck", bottleneck_text(tight)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.tick_end import tick_end
+from headroom.dashboard.data.tick_end import AHEAD_MS, tick_end
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Facts, Kind, Row, Term, Tone
 from headroom.schemas.errors import HeadroomError
@@ -73,7 +73,7 @@ def _evaluation(site: Site, address: Address) -> list[Term]:
 def _collection(site: Site, address: Address, at_ms: int) -> Iterator[Term]:
     """Yield what the collector says of its newest tick."""
     try:
-        end = tick_end(site.tables, site.cluster(address), at_ms)
+        end = tick_end(site.tables, site.cluster(address), at_ms, AHEAD_MS if address.at is None else 0)
     except HeadroomError as error:
         yield Term("Collection", str(error), Tone.UNKNOWN)
         return

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.recommendations.commands import changing_command
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.moment import ClusterMoment, NewReplica
+from headroom.dashboard.data.moment import ClusterMoment, NewReplica, moment_after
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import NO_TICK, Block, Commands, DataColumn, DataTable, Kind, Row, Tone
 from headroom.dashboard.views.headline import bottleneck_text
@@ -100,7 +100,7 @@ def _row(
         "catch_up_bytes_per_s": replica.catch_up_bytes_per_s,
         "write_bytes_per_s": replica.write_bytes_per_s,
         "eta_s": replica.eta_s,
-        "finish_ms": None if replica.eta_s is None else tick_ms + round(replica.eta_s * 1000),
+        "finish_ms": moment_after(tick_ms, replica.eta_s),
         "reason": _reason(replica, statuses),
     }
 

@@ -29,6 +29,7 @@ from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_tim
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import TOO_LOW, Verdict
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text
 
@@ -193,11 +194,19 @@ def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
         ChartLine("measured", [p.quota_bytes_per_s for p in points]),
         ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
-    annotations = annotations_of(annotated_times(site.tables, ticks))
+    annotations, unannotated = _annotations(site, ticks)
     svg = over_time(title, [p.tick_ms for p in points], lines, annotations=annotations) if points else ""
     most = max((point.ticks for point in points), default=1)
     note = f"Each point is the worst of up to {most} ticks." if most > 1 else ""
-    return Chart(title, svg, table, note)
+    return Chart(title, svg, table, f"{note} {unannotated}".strip())
+
+
+def _annotations(site: Site, ticks: TickRange) -> tuple[list[ChartAnnotations], str]:
+    """Return what a chart annotates, and if that cannot be read, why; the throttle is shown in any case."""
+    try:
+        return annotations_of(annotated_times(site.tables, ticks)), ""
+    except HeadroomError as error:
+        return [], f"Without switches, alerts and commands: {error}"
 
 
 def annotations_of(times: AnnotatedTimes) -> list[ChartAnnotations]:

@@ -310,7 +310,7 @@ def _lags_are_those_of_silver(settings: Settings) -> None:
         "gold/replication_lag",
         f"SELECT {columns} FROM data WHERE tick_ms = {tick['tick_ms']} AND replicas > 0 ORDER BY 1, 2",
     )
-    sums = 'count(*) AS replicas, coalesce(sum(lag_offsets), 0) AS lag_offsets'
+    sums = "count(*) AS replicas, coalesce(sum(lag_offsets), 0) AS lag_offsets"
     assert shown == _rows(
         settings,
         "silver/fetcher_lag",

@@ -37,7 +37,8 @@ if made("--save-result") and os.path.exists(f"{folder}/made"):
 if made("--dir"):
     os.mkdir(made("--dir"))
     if os.path.exists(f"{folder}/made"):
-        open(f"{made('--dir')}/batch-01.json", "w").close()
+        with open(f"{made('--dir')}/proposal.json", "w") as proposal:
+            json.dump({"throttle_bytes_per_s": 50000000, "batches": [{"copied_replicas": 1}]}, proposal)
 while os.path.exists(f"{folder}/wait") and "--execute" in sys.argv:
     time.sleep(0.02)
 print("end", file=sys.stderr)

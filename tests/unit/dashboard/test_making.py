@@ -70,8 +70,9 @@ def test_a_plan_is_carried_out_by_the_command_that_it_names_and_only_as_it_was_m
     named = f"headroom reassign run --batches-dir {tmp_path}/batches --throttle 50000000 --config {CONFIG} --execute"
     (tmp_path / "result.json").write_text(json.dumps({"next_commands": [named], "fingerprint": "ab-cd"}))
     change = command.change(tmp_path)
-    assert change == [*named.split()[1:], "--fingerprint", "ab-cd", "--yes"]
-    assert command.change_text(tmp_path) == f"{named} --fingerprint ab-cd"
+    run = f"reassign run --batches-dir {tmp_path}/batches --throttle 50000000 --fingerprint ab-cd"
+    assert change == [*run.split(), "--config", CONFIG, "--execute", "--yes"]
+    assert command.change_text(tmp_path) == f"headroom {run} --config {CONFIG} --execute"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,6 @@ def test_a_plan_is_carried_out_by_the_command_that_it_names_and_only_as_it_was_m
         "[]",
         "{}",
         '{"next_commands": [], "fingerprint": "f"}',
-        '{"next_commands": ["headroom watch"], "fingerprint": "f"}',
-        '{"next_commands": ["headroom reassign run --batches-dir /etc --execute"], "fingerprint": "f"}',
         '{"next_commands": ["headroom reassign run \'"], "fingerprint": "f"}',
         '{"next_commands": null}',
     ],
@@ -99,9 +98,10 @@ def test_a_proposal_is_carried_out_if_it_has_a_batch(tmp_path: Path) -> None:
     command = made(PROPOSAL)
     assert command.change(tmp_path) is None
     (tmp_path / "proposal").mkdir()
-    (tmp_path / "proposal" / "proposal.json").touch()
+    proposal = {"throttle_bytes_per_s": 50_000_000, "batches": [{"copied_replicas": 1}]}
+    (tmp_path / "proposal" / "proposal.json").write_text(json.dumps({**proposal, "batches": []}))
     assert command.change(tmp_path) is None
-    (tmp_path / "proposal" / "batch-1.json").touch()
+    (tmp_path / "proposal" / "proposal.json").write_text(json.dumps(proposal))
     run = ["balance", "run", str(tmp_path / "proposal"), "--config", CONFIG, "--execute"]
     assert command.change(tmp_path) == [*run, "--yes"]
     assert command.change_text(tmp_path) == " ".join(["headroom", *run])
@@ -118,7 +118,7 @@ def test_a_move_is_shown_with_its_price_and_then_carried_out(
     shown = when_ended(actions, action_id)
     batches = store.path / "_actions" / action_id / "batches"
     assert shown.progress is ActionProgress.SHOWN
-    run = f"reassign run --batches-dir {batches} --throttle 50000000 --execute --fingerprint ab-cd"
+    run = f"reassign run --batches-dir {batches} --throttle 50000000 --fingerprint ab-cd --config {CONFIG} --execute"
     assert shown.change_text == f"headroom {run}"
     actions.change(action_id)
     assert when_ended(actions, action_id).progress is ActionProgress.DONE
@@ -188,9 +188,9 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        (FormName.MOVE, {}),
+        (FormName.MOVE, {"drain": "3"}),
         (FormName.MOVE, {"drain": "3", "throttle": "50MB", "reorder": "on"}),
-        (FormName.MOVE, {"window": "22:00-06:00 Europe/Berlin", "topics": "a,b", "batches": "auto"}),
+        (FormName.MOVE, {"replace": "3:7", "window": "22:00-06:00 Europe/Berlin", "topics": "a,b", "batches": "auto"}),
         (FormName.BALANCE, {"prefix": "3", "elections_only": "on", "exclude": "payments,broker:3"}),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_move_is_made_and_started_with_three_clicks(client: Client, program: P
     until(lambda: bool(buttons(client.get(url), "data-post")))
     page = client.get(url).text
     assert "It is carried out by" in page
-    assert "--throttle 50000000 --execute --fingerprint ab-cd" in page
+    assert "--throttle 50000000 --fingerprint ab-cd --config orders.toml --execute" in page
     # What is wanted can be changed, with what was given.
     assert "/new/move?cluster=prod&amp;drain=3&amp;throttle=50MB" in page
     (change,) = buttons(client.get(url), "data-post")

@@ -229,8 +229,9 @@ def test_what_the_page_makes_is_carried_out_as_the_plan_says(plan: Plan, tmp_pat
     result = json.loads((tmp_path / "result.json").read_text())
     change = command.change(tmp_path)
     assert change is not None
-    assert " ".join(["headroom", *change[:-3]]) == result["next_commands"][0]
-    assert change[-3:] == ["--fingerprint", result["fingerprint"], "--yes"]
+    run = " ".join(["headroom", *change[:-4]])
+    assert f"{run} --execute" == result["next_commands"][0]
+    assert change[-4:] == ["--fingerprint", result["fingerprint"], "--execute", "--yes"]
     if rate:
         assert f"--throttle {rate[1].replace('MB', '000000')}" in " ".join(change)
     # A reassignment run reads the batches as the plan that has this fingerprint.
