@@ -325,12 +325,7 @@ class PartitionArrays:
 def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, percentile: float = 95.0) -> ClusterModel:
     """Return the model of a cluster. It does not depend on the order of brokers and partitions.
 
-    Hours in which no rate of any partition is known are left out.
-
-    Args:
-        brokers: brokers in any order.
-        arrays: partitions in any order.
-        percentile: percentile over the hours, 0 to 100.
+    Hours in which no rate of any partition is known are left out. Loads are a percentile over the hours, 0 to 100.
 
     Raises:
         HeadroomError: a broker or a partition occurs twice, a replica is on a broker that is not given, or a load is

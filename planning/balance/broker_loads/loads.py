@@ -80,11 +80,6 @@ def broker_loads(
 
     The bands are those of ``headroom balance``: brokers that are down, or whose load is unknown, count in no mean.
     A slow broker is in no band of what it is to give away, because its own alert is about that.
-
-    Args:
-        readings: all brokers of a cluster, in any order.
-        settings: goals, capacities, and the rates below which all is well.
-        slow: what slow brokers are to be spared.
     """
     every = sorted(readings, key=lambda reading: reading.broker)
     chosen = set(configured_goals(settings))

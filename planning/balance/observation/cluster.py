@@ -79,11 +79,7 @@ class ObservedCluster:
         return [resource for resource in Resource if resource not in self.unknown]
 
     def known_goals(self, goals: Sequence[BalanceGoal], demanded: Collection[str] = ()) -> tuple[BalanceGoal, ...]:
-        """Return the goals that can be scored.
-
-        Args:
-            goals: goals in their order.
-            demanded: names of goals that must not be lost.
+        """Return the goals that can be scored, in their order.
 
         Raises:
             HeadroomError: a demanded goal is lost, or no soft goal is left.

@@ -57,12 +57,7 @@ def rest_of_proposal(
 ) -> RestOfProposal:
     """Return what the plans of the batches that are left gain in a cluster.
 
-    Each partition has its last target replicas then, and is led by the first of them.
-
-    Args:
-        model: the cluster as it is.
-        goals: goals of the proposal.
-        plans: plans in their order; every partition of them exists.
+    Each partition of them, which exists, has its last target replicas then, and is led by the first of these.
     """
     targets = {target.name: target.replicas for plan in plans for target in plan}
     final = {row: targets[name] for row in range(model.partitions) if (name := model.name(row)) in targets}

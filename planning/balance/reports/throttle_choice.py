@@ -67,11 +67,6 @@ def choose_throttle(run: BatchRun, request: ThrottleRequest, state: ClusterState
 
     One in force may be left over from another move: it counts only if every batch fits it, with the usual margin.
 
-    Args:
-        run: batches, one after another.
-        request: what decides.
-        state: the cluster, with the throttles in force.
-
     Raises:
         HeadroomError: the size of a replica is unknown.
     """

@@ -19,9 +19,6 @@ class ClusterLoads:
 
     B brokers, T topics, P partitions, R slots, H hours.
 
-    Args:
-        model: the cluster as it is.
-
     Attributes:
         model: the cluster as it is.
         replicas: brokers of the replicas, (P, R); -1 in slots that are not used.
