@@ -11,16 +11,17 @@ from hashlib import sha256
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.requests import ProposalRequest
 from headroom.operations.balance.score import chosen_goals
-from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
 from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.model import RATES, ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
 from headroom.planning.balance.pricing.price import BatchPrice, BatchRun, batch_price
 from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
 from headroom.planning.balance.reports.in_band import prefix_in_band
-from headroom.planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
+from headroom.planning.balance.reports.prefixes import PrefixPrice, prefix_price, prefixes
 from headroom.planning.balance.reports.scorecard import Scorecard, scorecard_of
 from headroom.planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
+from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.limits import Exclusion
 from headroom.planning.balance.search.proposal import Proposal, excluded_partitions, propose
 from headroom.planning.reassignments.plan import ReassignmentPlan
@@ -218,14 +219,14 @@ def proposal_result(
     chosen, goals = _prefix_length(proposal, first.count if reached is None else reached), proposal.goals.goals
     capacity = cluster.settings.cluster.replication_capacity
     wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, _least_network(proposal.model))
-    copies = CopyLimits(replication_bytes_per_s=wanted.most_bytes_per_s)
+    copies = CopyLimits(replication_bytes_per_s=request.limits(cluster.settings).replication_bytes_per_s)
 
     def run_of(actions: int) -> BatchRun:
-        batches, reassign = first_batches(proposal, actions, copies), cluster.settings.reassign
+        batches = make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], copies)
         # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
         readings_s = 2 * cluster.settings.collect.measure_s
         ceilings = ceilings_of(proposal.model, batches, cluster.state, capacity)
-        return BatchRun(batches, ceilings, readings_s, reassign.pause_s)
+        return BatchRun(batches, ceilings, readings_s, cluster.settings.reassign.pause_s)
 
     run = run_of(chosen)
     throttle = choose_throttle(run, wanted, cluster.state)
@@ -290,6 +291,6 @@ def _price_batches(run: BatchRun, throttle_bytes_per_s: int, cluster: BalanceClu
 
 def _left_out(model: ClusterModel, request: ProposalRequest, cluster: BalanceCluster) -> list[LeftOut]:
     excluded = excluded_partitions(model, request.limits(cluster.settings))
-    counts = Counter(partition.reason for partition in excluded)
-    first = {partition.reason: partition.name for partition in reversed(excluded)}
+    counts = Counter(excluded.values())
+    first = {reason: name for name, reason in reversed(excluded.items())}
     return [LeftOut(reason, counts[reason], first[reason]) for reason in Exclusion if reason in counts]

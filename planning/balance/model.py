@@ -162,6 +162,17 @@ class ClusterModel:
         """Return topic and number of a partition."""
         return TopicPartition(self.topics[self.topic[index]], int(self.partition[index]))
 
+    def index_of(self, broker: int) -> int:
+        """Return the index of a broker by its id.
+
+        Raises:
+            HeadroomError: the broker is unknown.
+        """
+        ids = [b.broker for b in self.brokers]
+        if broker not in ids:
+            raise HeadroomError(f"broker {broker}", "is unknown", f"Known brokers: {', '.join(map(str, ids))}.")
+        return ids.index(broker)
+
     def broker_ids(self, row: IndexArray) -> tuple[int, ...]:
         """Return the broker ids of a row of ``replicas``."""
         return tuple(self.brokers[index].broker for index in row if index != NO_BROKER)
@@ -208,6 +219,11 @@ class ClusterModel:
         return known
 
     @cached_property
+    def alive(self) -> BoolArray:
+        """Whether a broker is registered, (B,)."""
+        return np.array([b.alive for b in self.brokers], dtype=np.bool_)
+
+    @cached_property
     def counted(self) -> BoolArray:
         """Whether a broker counts in means: it is alive and its metrics are known, (B,)."""
         return np.array([b.alive and b.known for b in self.brokers], dtype=np.bool_)
@@ -223,8 +239,7 @@ class ClusterModel:
     @cached_property
     def has_dead_replica(self) -> BoolArray:
         """Whether a partition has a replica on a broker that is down, (P,)."""
-        down = np.array([not b.alive for b in self.brokers], dtype=np.bool_)
-        has_dead: BoolArray = (down[self.replicas] & (self.replicas != NO_BROKER)).any(axis=1)
+        has_dead: BoolArray = (~self.alive[self.replicas] & (self.replicas != NO_BROKER)).any(axis=1)
         return has_dead
 
     @cached_property
@@ -254,7 +269,7 @@ class ClusterModel:
     @cached_property
     def racks(self) -> int:
         """Return the number of racks with a registered broker or a replica; 0 if no broker has a rack."""
-        exists = np.array([b.alive for b in self.brokers], dtype=np.bool_)
+        exists = self.alive.copy()
         exists[self.replicas[self.replicas != NO_BROKER]] = True
         return len(set(self.rack[exists & (self.rack >= 0)].tolist()))
 
@@ -310,12 +325,7 @@ class PartitionArrays:
 def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, percentile: float = 95.0) -> ClusterModel:
     """Return the model of a cluster. It does not depend on the order of brokers and partitions.
 
-    Hours in which no rate of any partition is known are left out.
-
-    Args:
-        brokers: brokers in any order.
-        arrays: partitions in any order.
-        percentile: percentile over the hours, 0 to 100.
+    Hours in which no rate of any partition is known are left out. Loads are a percentile over the hours, 0 to 100.
 
     Raises:
         HeadroomError: a broker or a partition occurs twice, a replica is on a broker that is not given, or a load is

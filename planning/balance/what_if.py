@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, IndexArray
-from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
+from headroom.planning.balance.goals.bands import LIMIT_RATIO
 from headroom.planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import keeps_racks
@@ -21,18 +21,14 @@ _NOTHING = 1e-12
 
 
 def without_brokers(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:
-    """Return the cluster after brokers are lost: their replicas are gone, and in-sync followers lead.
-
-    Args:
-        model: the cluster.
-        brokers: ids of the lost brokers.
+    """Return the cluster after brokers are lost, by id: their replicas are gone, and in-sync followers lead.
 
     Raises:
         HeadroomError: a broker is unknown.
     """
     lost = np.zeros(len(model.brokers), dtype=np.bool_)
     for broker in brokers:
-        lost[_index(model, broker)] = True
+        lost[model.index_of(broker)] = True
     gone: BoolArray = (model.replicas != NO_BROKER) & lost[model.replicas]
     kept = np.where(gone, NO_BROKER, model.replicas)
     # Replicas that are left move up, in their order.
@@ -44,7 +40,7 @@ def without_brokers(model: ClusterModel, brokers: Collection[int]) -> ClusterMod
     heirs = np.where(usable.any(axis=1), replicas[np.arange(len(replicas)), usable.argmax(axis=1)], NO_BROKER)
     leader: IndexArray = np.where(leaderless, heirs, model.leader).astype(np.int32)
     states = tuple(replace(b, alive=b.alive and not gone) for b, gone in zip(model.brokers, lost, strict=True))
-    return _with_changes(model, brokers=states, replicas=replicas, in_sync=in_sync, leader=leader)
+    return replace(model, brokers=states, replicas=replicas, in_sync=in_sync, leader=leader)
 
 
 def without_rack(model: ClusterModel, rack: str) -> ClusterModel:
@@ -72,7 +68,7 @@ def with_broker(model: ClusterModel, broker: BalanceBroker) -> ClusterModel:
     at = states.index(broker)
     # Indices of the brokers behind it move up by one; -1 stays.
     replicas = model.replicas + (model.replicas >= at)
-    return _with_changes(model, brokers=states, replicas=replicas, leader=model.leader + (model.leader >= at))
+    return replace(model, brokers=states, replicas=replicas, leader=model.leader + (model.leader >= at))
 
 
 def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
@@ -84,7 +80,7 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
     Raises:
         HeadroomError: the broker is unknown, or a replica fits on no other broker.
     """
-    source = _index(model, broker)
+    source = model.index_of(broker)
     loads = ClusterLoads(model)
     capacity = np.array([model.capacities(resource) for resource in LIMITED])
     # Shares of the capacities where all are known.
@@ -112,24 +108,18 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
         best = np.lexsort((((need / usual) @ used)[free], over[free]))[0]
         loads.move(np.array([partition]), source, int(free[best]))
     states = tuple(replace(b, takes="drained") if b.broker == broker else b for b in model.brokers)
-    return _with_changes(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
+    return replace(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
 
 
 def with_preferred_leaders(model: ClusterModel) -> ClusterModel:
     """Return the cluster after Kafka has given leads back to the preferred leaders that are alive and in sync."""
     first = model.replicas[:, 0]
-    alive = np.array([broker.alive for broker in model.brokers], dtype=np.bool_)
-    leader = np.where((first != NO_BROKER) & model.in_sync[:, 0] & alive[first], first, model.leader)
+    leader = np.where((first != NO_BROKER) & model.in_sync[:, 0] & model.alive[first], first, model.leader)
     return model.with_placement(model.replicas, leader.astype(np.int32))
 
 
 def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
-    """Return the cluster after all loads of a topic have grown.
-
-    Args:
-        model: the cluster.
-        topic: name of the topic.
-        times: factor, at least 0.
+    """Return the cluster after all loads of a topic have grown by a factor of at least 0.
 
     Raises:
         HeadroomError: the topic is unknown, or the factor negative or infinite.
@@ -140,7 +130,7 @@ def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterMo
         raise HeadroomError(f"growth of {topic}", f"is {times}", "Use a factor of at least 0, such as 2.")
     factor = np.where(model.topic == model.topics.index(topic), times, 1.0)
     by_hour = factor.astype(np.float32)[:, None]
-    return _with_changes(
+    return replace(
         model,
         write=model.write * by_hour,
         read=model.read * by_hour,
@@ -149,13 +139,8 @@ def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterMo
     )
 
 
-def brokers_missing(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> int:
-    """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits.
-
-    Args:
-        model: the cluster.
-        limit_ratio: share of its capacity that a broker may use.
-    """
+def brokers_missing(model: ClusterModel) -> int:
+    """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits."""
     loads = ClusterLoads(model)
     counted, missing = model.counted, 0
     for resource in LIMITED:
@@ -163,18 +148,6 @@ def brokers_missing(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> in
         known = capacity[~np.isnan(capacity)]
         if not len(known) or len(known) < len(capacity):
             continue
-        over = float(loads.loads[resource, counted].sum()) - limit_ratio * float(known.sum())
-        missing = max(missing, math.ceil(over / (limit_ratio * float(known.min()))))
+        over = float(loads.loads[resource, counted].sum()) - LIMIT_RATIO * float(known.sum())
+        missing = max(missing, math.ceil(over / (LIMIT_RATIO * float(known.min()))))
     return missing
-
-
-def _index(model: ClusterModel, broker: int) -> int:
-    ids: Sequence[int] = [b.broker for b in model.brokers]
-    if broker not in ids:
-        raise HeadroomError(f"broker {broker}", "is unknown", f"Known brokers: {', '.join(map(str, ids))}.")
-    return ids.index(broker)
-
-
-def _with_changes(model: ClusterModel, **changes: object) -> ClusterModel:
-    # A new instance: values that were computed from the old one are not kept.
-    return replace(model, **changes)  # type: ignore[arg-type]

@@ -72,7 +72,8 @@ class SpreadBand(ResourceBand):
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> LoadBounds:
         """Return the band of every broker."""
         band = band_bounds(model, self.resource, usage.load(self.resource), self.detect_below)
-        return LoadBounds(band.mean * (1 - self.ratio), band.mean * (1 + self.ratio), band.mean, band.length)
+        lower, upper = band.mean * (1 - self.ratio), band.mean * (1 + self.ratio)
+        return LoadBounds(lower, upper, band.mean, band.length, lower, upper)
 
 
 def assigner_python(place: str | None) -> Path:

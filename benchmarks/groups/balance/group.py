@@ -272,9 +272,9 @@ def _over_greedy(_options: BalanceOptions, on_progress: OnProgress) -> list[Figu
         kind, model = random_cluster(seed)
         proposal, rival = propose(model, goals), greedy(model, goals)
         second = propose(_carried_out(proposal), goals)
-        gone = {(partition, source) for action in proposal.actions for partition, source, _ in action.moves()}
+        gone = {(action.partition, action.source) for action in proposal.actions if action.copies}
         again += len(second.actions)
-        returns += sum((p, target) in gone for action in second.actions for p, _, target in action.moves())
+        returns += sum((action.partition, action.target) in gone for action in second.actions if action.copies)
         ours = GoalSet(goals, proposal.state(len(proposal.actions))).start_outside
         # What either leaves below this is rounding.
         left.append(1.0 if max(ours, rival.outside) < _ROUNDING else ours / max(rival.outside, _ROUNDING))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
-from headroom.planning.balance.goals.bands import score
+from headroom.planning.balance.goals.bands import LoadBounds
 from headroom.planning.balance.goals.goal import BrokerUsage
 from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
 from headroom.planning.balance.scoring.goal_set import GoalSet, goal_holds, goal_score, with_topics
@@ -81,8 +81,9 @@ class ActionScores:
         scores = np.ones((len(bands.goals), len(own)))
         lengths = [bands.bounds[number].length for number in self._rows]
         for row, number in enumerate(self._rows):
-            edges = bands.lower[row, own], bands.upper[row, own], bands.mean[row, own], lengths[row][own]
-            scores[number] = score(usage.loads[bands.resources[row]], *edges, float(bands.detect_below[row]))
+            edges = bands.lower[row, own], bands.upper[row, own]
+            bounds = LoadBounds(*edges, bands.mean[row, own], lengths[row][own], *edges, float(bands.detect_below[row]))
+            scores[number] = bounds.score(usage.loads[bands.resources[row]])
         for number in self._others():
             scores[number] = goal_score(bands.goals[number], bands.bounds[number], usage)
         return scores

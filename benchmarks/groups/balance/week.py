@@ -79,9 +79,9 @@ def simulated_week(model: ClusterModel, goals: list[BalanceGoal], history_hours:
     for now in range(_HISTORY_HOURS, _HISTORY_HOURS + _HOURS):
         seen = _hours(replace(model, replicas=replicas, leader=leader), now - history_hours, now)
         proposal = propose(seen, goals)
-        for partition, source, target in (move for action in proposal.actions for move in action.moves()):
-            returns += (partition, target) in left
-            left.add((partition, source))
+        for move in (action for action in proposal.actions if action.copies):
+            returns += (move.partition, move.target) in left
+            left.add((move.partition, move.source))
         copied += float(proposal.copied_bytes[-1])
         after = proposal.state(len(proposal.actions))
         replicas, leader = after.replicas, after.leader

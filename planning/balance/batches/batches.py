@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headroom.planning.balance.batches.numbering import CopyLimits, batch_numbers
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.model import NO_BROKER, ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import BalanceAction
@@ -77,21 +77,16 @@ def make_batches(
     for place, number in enumerate(numbers):
         by_batch[number].append(place)
     loads = before.copy()
-    return [replace(_carry_out(loads, [actions[n] for n in own]), places=tuple(own)) for own in by_batch]
+    return [_carry_out(loads, [actions[n] for n in own], own) for own in by_batch]
 
 
-def _carry_out(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> BalanceBatch:
-    """Return a batch with its plan, its rollback and its elections.
-
-    Args:
-        loads: state before the batch; that after it on return.
-        actions: actions of the batch, each of another partition.
-    """
+def _carry_out(loads: ClusterLoads, actions: Sequence[BalanceAction], places: Sequence[int]) -> BalanceBatch:
+    """Return the batch of actions that are each of another partition; the loads are those after it on return."""
     model = loads.model
     changed = sorted(action.partition for action in actions)
     led = {action.partition for action in actions if action.leads}
     rollback = tuple(_assignment(model, p, loads) for p in changed)
-    moves = tuple(_move(loads, *move) for action in actions for move in action.moves())
+    moves = tuple(_move(loads, action) for action in actions if action.copies)
     # Those between the same brokers are carried out together.
     apply_actions(loads, sorted(actions, key=lambda action: (action.source, action.target)))
     return BalanceBatch(
@@ -100,6 +95,7 @@ def _carry_out(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> Balance
         rollback=rollback,
         elections=tuple(model.name(p) for p in changed if p in led),
         moves=moves,
+        places=tuple(places),
     )
 
 
@@ -107,16 +103,15 @@ def _assignment(model: ClusterModel, partition: int, loads: ClusterLoads) -> Tar
     return TargetAssignment(model.name(partition), model.broker_ids(loads.replicas[partition]))
 
 
-def _move(loads: ClusterLoads, partition: int, source: int, target: int) -> ReplicaMove:
-    model = loads.model
-    ids = [broker.broker for broker in model.brokers]
+def _move(loads: ClusterLoads, action: BalanceAction) -> ReplicaMove:
+    model, partition = loads.model, action.partition
     leader = int(loads.leader[partition])
     return ReplicaMove(
         model.name(partition),
-        -1 if leader < 0 else ids[leader],
+        NO_BROKER if leader < 0 else model.brokers[leader].broker,
         model.broker_ids(loads.replicas[partition]),
-        ids[source],
-        ids[target],
+        model.brokers[action.source].broker,
+        model.brokers[action.target].broker,
         float(model.size[partition]),
         float(model.peak_write[partition]),
     )

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import BalanceAction
 from headroom.planning.balance.search.limits import MARGIN_RATIO
-from headroom.planning.balance.search.trajectory import action_deltas, brokers_of
+from headroom.planning.balance.search.trajectory import action_deltas, copied_from
 from headroom.schemas.errors import HeadroomError
 
 # Sums in another order differ in their last digits.
@@ -36,9 +36,6 @@ class CopyLimits:
         elections: maximum number of elections.
         replication_bytes_per_s: throttle, or replication capacity of a broker, that the batch has to fit, with the
             usual margin; None: no limit.
-
-    Raises:
-        HeadroomError: a limit allows nothing.
     """
 
     topic_ratio: float = 0.5
@@ -46,14 +43,6 @@ class CopyLimits:
     sources_per_target: int = 10
     elections: int = 200
     replication_bytes_per_s: float | None = None
-
-    def __post_init__(self) -> None:
-        """Reject limits that allow nothing."""
-        for name in ("moves_per_broker", "sources_per_target", "elections"):
-            if getattr(self, name) < 1:
-                raise HeadroomError(name, f"is {getattr(self, name)}", "Use at least 1.")
-        if not 0 < self.topic_ratio <= 1:
-            raise HeadroomError("topic_ratio", f"is {self.topic_ratio}", "Use a ratio above 0 and up to 1.")
 
 
 def batch_numbers(
@@ -74,8 +63,8 @@ def batch_numbers(
     Raises:
         HeadroomError: an action does not fit into a batch of its own.
     """
-    ends = _Ends(*(own.tolist() for own in brokers_of(before, actions)))
-    room, counts = _Room(before, goals, actions, ends), _Counts(before, actions, ends, limits)
+    leaders = copied_from(before, actions)
+    room, counts = _Room(before, goals, actions, leaders), _Counts(before, actions, leaders, limits)
     numbers: list[int] = []
     following: dict[int, int] = defaultdict(int)
     for n, action in enumerate(actions):
@@ -94,14 +83,6 @@ def batch_numbers(
         room.take(n, number)
         following[action.partition] = number + 1
     return numbers
-
-
-class _Ends(NamedTuple):
-    """Brokers of each action: the one that gives, the one that takes, and the leader that is copied from, or -1."""
-
-    sources: list[int]
-    targets: list[int]
-    leaders: list[int]
 
 
 class _ByBatch(dict[Hashable, FloatArray]):
@@ -125,8 +106,10 @@ class _ByBatch(dict[Hashable, FloatArray]):
 class _Counts:
     """What counts in a batch: elections, moves of brokers and topics, leaders to copy from, and their throttle."""
 
-    def __init__(self, before: ClusterLoads, actions: Sequence[BalanceAction], ends: _Ends, limits: CopyLimits) -> None:
-        self._limits, self._actions, self._ends, self._model = limits, actions, ends, before.model
+    def __init__(
+        self, before: ClusterLoads, actions: Sequence[BalanceAction], leaders: Sequence[int], limits: CopyLimits
+    ) -> None:
+        self._limits, self._actions, self._leaders, self._model = limits, actions, leaders, before.model
         self._topic_sizes = np.bincount(before.model.topic, minlength=len(before.model.topics))
         self._of_elections: list[bool] = []
         self._used = _ByBatch()
@@ -148,7 +131,7 @@ class _Counts:
         for key, amount, most in self._uses(n):
             fits &= (self._used[key][rows] + amount) * (1 - _ROUNDING) <= most
         if self._actions[n].copies:
-            target, leader = self._ends.targets[n], self._ends.leaders[n]
+            target, leader = self._actions[n].target, self._leaders[n]
             is_source = self._used["copies", target, leader][rows] > 0
             fits &= is_source | (self._used["sources", target][rows] < self._limits.sources_per_target)
         return first + np.flatnonzero(fits)
@@ -158,24 +141,24 @@ class _Counts:
         for key, amount, _ in self._uses(n):
             self._used[key][number] += amount
         if self._actions[n].copies:
-            target, leader = self._ends.targets[n], self._ends.leaders[n]
+            target, leader = self._actions[n].target, self._leaders[n]
             self._used["sources", target][number] += self._used["copies", target, leader][number] == 0
             self._used["copies", target, leader][number] += 1
 
     def _uses(self, n: int) -> Iterator[tuple[Hashable, float, float]]:
         """Yield what an action adds to which sum of its batch, and the most that this sum may be."""
-        limits, model, partition = self._limits, self._model, self._actions[n].partition
-        if not self._actions[n].copies:
+        limits, model, action = self._limits, self._model, self._actions[n]
+        if not action.copies:
             yield "elections", 1, limits.elections
             return
-        topic = int(model.topic[partition])
+        topic = int(model.topic[action.partition])
         yield ("topic", topic), 1, max(1, math.floor(limits.topic_ratio * int(self._topic_sizes[topic])))
-        for broker in (self._ends.sources[n], self._ends.targets[n]):
+        for broker in (action.source, action.target):
             yield ("moves", broker), 1, limits.moves_per_broker
         if limits.replication_bytes_per_s is not None:
-            most, write = limits.replication_bytes_per_s / MARGIN_RATIO, float(model.peak_write[partition])
-            yield ("sent", self._ends.leaders[n]), write * (int(model.followers[partition]) + 1), most
-            yield ("received", self._ends.targets[n]), write, most
+            most, write = limits.replication_bytes_per_s / MARGIN_RATIO, float(model.peak_write[action.partition])
+            yield ("sent", self._leaders[n]), write * (int(model.followers[action.partition]) + 1), most
+            yield ("received", action.target), write, most
 
 
 class _Room:
@@ -184,8 +167,10 @@ class _Room:
     A row of loads has the hours of each rate that has a limit, then the latest values of the others.
     """
 
-    def __init__(self, before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], ends: _Ends) -> None:
-        self._before, self._ends = before, ends
+    def __init__(
+        self, before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], leaders: Sequence[int]
+    ) -> None:
+        self._before, self._actions, self._leaders = before, actions, leaders
         limits = {resource: goals.limit(resource) for resource in Resource}
         limited = [resource for resource in Resource if np.isfinite(limits[resource]).any()]
         self._timed = [resource for resource in limited if resource in TIMED]
@@ -201,7 +186,6 @@ class _Room:
         self._start, self._arriving = (_ByBatch(self._moved.shape[1]) for _ in range(2))
         # The last batch in which load arrives on a broker, and in which it sends copies beyond its limit.
         self._last, self._beyond = (defaultdict[int, int](int) for _ in range(2))
-        self._leads = [action.leads for action in actions]
 
     def _rows(self, hours: FloatArray, latest: FloatArray) -> FloatArray:
         """Return the rows of loads by resource, (3, N, H) and (3, N), as (N, C)."""
@@ -223,7 +207,7 @@ class _Room:
 
     def _arrivals(self, n: int) -> Iterator[tuple[int, FloatArray]]:
         """Yield the brokers with a limit to which an action adds load until its batch has ended, with the load."""
-        target, leader = self._ends.targets[n], self._ends.leaders[n]
+        target, leader = self._actions[n].target, self._leaders[n]
         if self._is_limited[target]:
             yield target, self._moved[n]
         if leader != NO_BROKER and self._is_limited[leader] and Resource.NETWORK_OUT in self._timed:
@@ -234,7 +218,8 @@ class _Room:
 
         It gives no lead before its source sends copies beyond the limit, because the source may then be within it.
         """
-        return max(self._last[self._ends.targets[n]], self._beyond[self._ends.sources[n]] if self._leads[n] else 0)
+        action = self._actions[n]
+        return max(self._last[action.target], self._beyond[action.source] if action.leads else 0)
 
     def fits(self, n: int, batches: IntArray) -> BoolArray:
         """Return in which batches brokers stay within their limits if all arrives before anything leaves, (N,)."""
@@ -247,7 +232,7 @@ class _Room:
                 continue
             # Beyond a limit, a broker may take what does not count there, such as leaders beyond the limit of its disk.
             within = ((after <= upper) | (after <= self._loads(before) * (1 + _ROUNDING))).all(axis=1)
-            if broker == self._ends.sources[n]:
+            if broker == self._actions[n].source:
                 # A leader beyond its limit may send copies of partitions whose lead it gives: only that relieves it.
                 within |= self._sends_beyond(broker, batches)
             fits &= within
@@ -266,7 +251,7 @@ class _Room:
         for broker, arriving in self._arrivals(n):
             self._arriving[broker][number] += arriving
             self._last[broker] = max(self._last[broker], number)
-            if broker == self._ends.sources[n] and self._sends_beyond(broker, np.array([number]))[0]:
+            if broker == self._actions[n].source and self._sends_beyond(broker, np.array([number]))[0]:
                 self._beyond[broker] = max(self._beyond[broker], number)
-        self._start_of(self._ends.targets[n])[number + 1 :] += self._moved[n]
-        self._start_of(self._ends.sources[n])[number + 1 :] -= self._moved[n]
+        self._start_of(self._actions[n].target)[number + 1 :] += self._moved[n]
+        self._start_of(self._actions[n].source)[number + 1 :] -= self._moved[n]

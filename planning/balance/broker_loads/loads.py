@@ -10,7 +10,7 @@ import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray
 from headroom.planning.balance.broker_reading import BrokerReading
-from headroom.planning.balance.goals.bands import LoadBounds, band_bounds, limit_bounds, score, within_reach
+from headroom.planning.balance.goals.bands import LoadBounds, band_bounds, limit_bounds
 from headroom.planning.balance.goals.catalogue import built_in_goals, configured_goals
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
@@ -80,11 +80,6 @@ def broker_loads(
 
     The bands are those of ``headroom balance``: brokers that are down, or whose load is unknown, count in no mean.
     A slow broker is in no band of what it is to give away, because its own alert is about that.
-
-    Args:
-        readings: all brokers of a cluster, in any order.
-        settings: goals, capacities, and the rates below which all is well.
-        slow: what slow brokers are to be spared.
     """
     every = sorted(readings, key=lambda reading: reading.broker)
     chosen = set(configured_goals(settings))
@@ -109,9 +104,9 @@ def _of_resource(
     model = _model(readings, known, settings, slow)
     zeroed = np.where(known, loads, 0.0)
     bands = None if band is None or not known.any() else _bands(band, model, zeroed)
-    limits = None if limit is None else limit_bounds(model, resource, limit.limit_ratio)
-    band_scores, limit_scores = _scores(zeroed, bands), _scores(zeroed, limits)
-    met = None if bands is None else within_reach(zeroed, bands)
+    limits = None if limit is None else limit_bounds(model, resource)
+    band_scores, limit_scores = (None if bounds is None else bounds.score(zeroed) for bounds in (bands, limits))
+    met = None if bands is None else bands.is_reached(zeroed)
     for at, reading in enumerate(readings):
         own, sheds = bool(known[at]), resource in model.brokers[at].sheds
         yield BrokerLoad(
@@ -133,12 +128,6 @@ def _of_resource(
 def _bands(band: ResourceBand, model: ClusterModel, loads: FloatArray) -> LoadBounds:
     bounds = band_bounds(model, band.resource, loads, band.detect_below)
     return replace(bounds, detect_below=_TOO_SMALL.get(band.resource, bounds.detect_below))
-
-
-def _scores(loads: FloatArray, bounds: LoadBounds | None) -> FloatArray | None:
-    if bounds is None:
-        return None
-    return score(loads, bounds.lower, bounds.upper, bounds.mean, bounds.length, bounds.detect_below)
 
 
 def _why_unknown(reading: BrokerReading, resource: Resource) -> str:

@@ -9,22 +9,17 @@ import numpy as np
 from headroom.planning.balance.arrays import BoolArray, FloatArray, hourly_percentile
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.balance.goals.bands import limit_bounds
-from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
 from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
 from headroom.planning.balance.scoring.loads import ClusterLoads
 
 
-def capacity_risks(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> list[CapacityRisk]:
+def capacity_risks(model: ClusterModel) -> list[CapacityRisk]:
     """Return the brokers that the loss of one broker or one rack takes over their limit, and that are within it now.
 
     In-sync followers lead what the lost brokers led, so only what brokers send can grow. What they receive and store
     stays, because Kafka makes no other replicas in place of lost ones.
-
-    Args:
-        model: the cluster.
-        limit_ratio: share of its capacity that a broker may use.
     """
-    limits = limit_bounds(model, Resource.NETWORK_OUT, limit_ratio).upper
+    limits = limit_bounds(model, Resource.NETWORK_OUT).upper
     if not np.isfinite(limits[model.counted]).any():
         return []
     loads = ClusterLoads(model)
@@ -40,8 +35,7 @@ def capacity_risks(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> lis
 
 def _losses(model: ClusterModel) -> Iterator[tuple[str, BoolArray]]:
     """Yield each broker that is alive, and each rack that is not the only one and has more than one of them."""
-    alive = np.array([broker.alive for broker in model.brokers], dtype=np.bool_)
-    every = np.arange(len(model.brokers))
+    alive, every = model.alive, np.arange(len(model.brokers))
     for at in np.flatnonzero(alive).tolist():
         yield f"broker {model.brokers[at].broker}", every == at
     racks = {rack: np.array([b.rack == rack for b in model.brokers]) for b in model.brokers if (rack := b.rack)}

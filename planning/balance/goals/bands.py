@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
 from headroom.planning.balance.model import COUNTS, RATES, ClusterModel, Resource
 
 BAND_RATIO = Fraction(1, 10)
+# Share of its capacity that a broker may use.
+LIMIT_RATIO = 0.8
 MIB = 1024**2
 # Fall of the score from 1 to its lower end of the straight part, and the length of that part for rates.
 FALL, LOWEST_STRAIGHT = 0.9, 0.1
@@ -20,71 +22,68 @@ LEAST_LENGTH = 10.0
 
 @dataclass(frozen=True, eq=False)
 class LoadBounds:
-    """Band of each broker for one resource.
+    """Band of each broker for one resource. Loads that are compared with it have shapes that broadcast to (B,).
 
     Attributes:
         lower: lower edge, included, (B,); minus infinity without one.
         upper: upper edge, included, (B,); infinity without one.
         mean: load that the broker would have if all carried their share, (B,).
         length: distance beyond the edge over which the score falls from 1 to 0.1, (B,).
+        reachable_lower: lower edge that a plan can be held to, (B,): a count between two whole numbers is no fault.
+        reachable_upper: upper edge that a plan can be held to, (B,).
         detect_below: if a load and its mean are both below this, the score is 1.
-        low_target: least load that a whole number allows to demand, (B,); it differs from ``lower`` only for counts.
-        high_target: highest load that a whole number allows to demand, (B,).
     """
 
     lower: FloatArray
     upper: FloatArray
     mean: FloatArray
     length: FloatArray
+    reachable_lower: FloatArray
+    reachable_upper: FloatArray
     detect_below: float = 0.0
-    low_target: FloatArray | None = None
-    high_target: FloatArray | None = None
 
-    @property
-    def reachable_lower(self) -> FloatArray:
-        """Return the lower edge that a plan can be held to: a count between two whole numbers is no fault."""
-        return self.lower if self.low_target is None else self.low_target
+    def of(self, brokers: IntArray) -> LoadBounds:
+        """Return the bands of some brokers."""
+        return LoadBounds(
+            self.lower[brokers],
+            self.upper[brokers],
+            self.mean[brokers],
+            self.length[brokers],
+            self.reachable_lower[brokers],
+            self.reachable_upper[brokers],
+            self.detect_below,
+        )
 
-    @property
-    def reachable_upper(self) -> FloatArray:
-        """Return the upper edge that a plan can be held to."""
-        return self.upper if self.high_target is None else self.high_target
+    def is_quiet(self, load: FloatArray) -> BoolArray:
+        """Return whether loads and their means are too small to be detected."""
+        return (load < self.detect_below) & (self.mean < self.detect_below)
 
+    def holds(self, load: FloatArray) -> BoolArray:
+        """Return whether loads are in their bands, edges included."""
+        return self.is_quiet(load) | ((load >= self.lower) & (load <= self.upper))
 
-def score(
-    load: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    mean: FloatArray,
-    length: FloatArray,
-    detect_below: FloatArray | float = 0.0,
-) -> FloatArray:
-    """Return the scores of loads, 0 to 1. All arguments have shapes that broadcast.
+    def is_reached(self, load: FloatArray) -> BoolArray:
+        """Return whether loads are in their bands, or as near as whole numbers allow."""
+        return self.is_quiet(load) | ((load >= self.reachable_lower) & (load <= self.reachable_upper))
 
-    At distance u from the mean a load scores 1 up to the edge d of the band, then falls in a straight line to 0.1 at
-    S = d + length; beyond that it is 0.1 ln S / ln u.
+    def score(self, load: FloatArray) -> FloatArray:
+        """Return the scores of loads, 0 to 1.
 
-    Args:
-        load: loads in the unit of the resource.
-        lower: lower edges of the bands.
-        upper: upper edges of the bands.
-        mean: means.
-        length: length of the straight part.
-        detect_below: if a load and its mean are both below this, the score is 1.
-    """
-    beyond = np.maximum(np.maximum(load - upper, lower - load), 0.0)
-    straight = 1.0 - FALL * np.minimum(beyond / length, 1.0)
-    if (beyond > length).any():
-        # Half of the band: the distance of the edge that the load is beyond. A limit has no mean: its edge is at 0.
-        edge = np.where(load > upper, upper - mean, mean - lower)
-        edge = np.where(np.isfinite(edge), np.maximum(edge, 0.0), 0.0)
-        far = edge + length
-        with np.errstate(divide="ignore", invalid="ignore"):
-            tail = LOWEST_STRAIGHT * np.log(far) / np.log(np.maximum(edge + beyond, far))
-        straight = np.where(beyond > length, tail, straight)
-    quiet = (load < detect_below) & (mean < detect_below)
-    scores: FloatArray = np.where(quiet, 1.0, straight)
-    return scores
+        At distance u from the mean a load scores 1 up to the edge d of the band, then falls in a straight line to 0.1
+        at S = d + length; beyond that it is 0.1 ln S / ln u.
+        """
+        beyond = np.maximum(np.maximum(load - self.upper, self.lower - load), 0.0)
+        straight = 1.0 - FALL * np.minimum(beyond / self.length, 1.0)
+        if (beyond > self.length).any():
+            # Half of the band: the distance of the edge that the load is beyond. A limit has no mean: its edge is at 0.
+            edge = np.where(load > self.upper, self.upper - self.mean, self.mean - self.lower)
+            edge = np.where(np.isfinite(edge), np.maximum(edge, 0.0), 0.0)
+            far = edge + self.length
+            with np.errstate(divide="ignore", invalid="ignore"):
+                tail = LOWEST_STRAIGHT * np.log(far) / np.log(np.maximum(edge + beyond, far))
+            straight = np.where(beyond > self.length, tail, straight)
+        scores: FloatArray = np.where(self.is_quiet(load), 1.0, straight)
+        return scores
 
 
 def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, detect_below: float) -> LoadBounds:
@@ -108,43 +107,22 @@ def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, dete
     upper = np.array([float(m * (1 + BAND_RATIO)) for m in mean])
     means = np.array([float(m) for m in mean])
     length = np.full(len(loads), RATE_LENGTH) if resource in RATES else np.maximum(means, LEAST_LENGTH)
-    low = high = None
+    low, high = lower, upper
     if resource in COUNTS:
         low, high = np.minimum(lower, np.floor(means)), np.maximum(upper, np.ceil(means))
-    if (sheds := model.sheds(resource)).any():
-        # The mean stays: the load to shed counts in shares of it.
-        lower, upper = np.where(sheds, 0.0, lower), np.where(sheds, 0.0, upper)
-        low, high = (None if edge is None else np.where(sheds, 0.0, edge) for edge in (low, high))
-    return LoadBounds(lower, upper, means, length, detect_below if resource in RATES else 0.0, low, high)
+    # The mean of a broker that sheds stays: the load to shed counts in shares of it.
+    lower, upper, low, high = (np.where(model.sheds(resource), 0.0, edge) for edge in (lower, upper, low, high))
+    return LoadBounds(lower, upper, means, length, low, high, detect_below if resource in RATES else 0.0)
 
 
-def limit_bounds(model: ClusterModel, resource: Resource, limit_ratio: float) -> LoadBounds:
-    """Return the limits of a resource: its capacity x ``limit_ratio``; none where the capacity is unknown."""
+def limit_bounds(model: ClusterModel, resource: Resource) -> LoadBounds:
+    """Return the limits of a resource: 80 % of its capacity; none where the capacity is unknown."""
     capacity = model.capacities(resource)
-    upper = np.where(np.isnan(capacity), np.inf, capacity * limit_ratio)
+    lower, upper = np.full(len(capacity), -np.inf), np.where(np.isnan(capacity), np.inf, capacity * LIMIT_RATIO)
     length = np.full(len(upper), RATE_LENGTH)
     if resource not in RATES:
         length = np.maximum(np.where(np.isfinite(upper), upper, LEAST_LENGTH), LEAST_LENGTH)
-    return LoadBounds(np.full(len(upper), -np.inf), upper, np.where(np.isfinite(upper), upper, 0.0), length)
-
-
-def in_band(load: FloatArray, bounds: LoadBounds) -> BoolArray:
-    """Return whether loads are in the bands of their brokers, edges included; shapes (B,)."""
-    quiet = (load < bounds.detect_below) & (bounds.mean < bounds.detect_below)
-    inside: BoolArray = quiet | ((load >= bounds.lower) & (load <= bounds.upper))
-    return inside
-
-
-def within_reach(load: FloatArray, bounds: LoadBounds) -> BoolArray:
-    """Return whether loads are in their bands, or as near as whole numbers allow, or too small to be detected.
-
-    Args:
-        load: load of each broker, (B,).
-        bounds: their bands.
-    """
-    quiet = (load < bounds.detect_below) & (bounds.mean < bounds.detect_below)
-    inside: BoolArray = quiet | ((load >= bounds.reachable_lower) & (load <= bounds.reachable_upper))
-    return inside
+    return LoadBounds(lower, upper, np.where(np.isfinite(upper), upper, 0.0), length, lower, upper)
 
 
 def _shares(model: ClusterModel, resource: Resource) -> list[Fraction]:

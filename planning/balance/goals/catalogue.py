@@ -82,8 +82,8 @@ def _load(name: str) -> BalanceGoal:
         return _make_goal(name, installed[name].load)
     module, colon, kind = name.partition(":")
     if not colon:
-        known = ", ".join([*GOAL_NAMES, *sorted(installed)])
-        raise HeadroomError("balance.goals", f"{name!r} is unknown", f"Use module:Class, or one of {known}.")
+        remedy = f"Use module:Class, or one of {', '.join(known_goals())}."
+        raise HeadroomError("balance.goals", f"{name!r} is unknown", remedy)
     return _make_goal(name, lambda: getattr(import_module(module), kind))
 
 

@@ -37,38 +37,26 @@ class BrokerUsage:
 
 @runtime_checkable
 class BalanceGoal(Protocol):
-    """One goal. All methods are pure; arrays have one element per broker of the usage.
-
-    Attributes:
-        name: name in ``balance.goals``, in scores and in errors.
-        hard: true if no proposal may take a broker from holding to not holding.
-        weight: weight among all goals, above 0.
-        group: name under which scores are shown together.
-    """
+    """One goal. All methods are pure; arrays have one element per broker of the usage."""
 
     @property
     def name(self) -> str:
-        """Return the name."""
+        """Name in ``balance.goals``, in scores and in errors."""
 
     @property
     def hard(self) -> bool:
-        """Return whether the goal is hard."""
+        """Whether no proposal may take a broker from holding to not holding."""
 
     @property
     def weight(self) -> float:
-        """Return the weight."""
+        """Weight among all goals, above 0."""
 
     @property
     def group(self) -> str:
-        """Return the group."""
+        """Name under which scores are shown together."""
 
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> Any:
-        """Return what ``holds`` and ``score`` compare with. It is asked once per plan.
-
-        Args:
-            model: the cluster.
-            usage: every broker of the cluster, in the order of the model.
-        """
+        """Return what ``holds`` and ``score`` compare with, by the usage of all brokers. It is asked once per plan."""
 
     def holds(self, bounds: Any, usage: BrokerUsage) -> BoolArray:
         """Return whether each broker meets the goal, (N,)."""

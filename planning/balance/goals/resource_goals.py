@@ -7,29 +7,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray
-from headroom.planning.balance.goals.bands import LEAST_LENGTH, MIB, LoadBounds, band_bounds, limit_bounds, score
+from headroom.planning.balance.goals.bands import LEAST_LENGTH, MIB, LoadBounds, band_bounds, limit_bounds
 from headroom.planning.balance.goals.goal import BrokerUsage
 from headroom.planning.balance.model import ClusterModel, Resource
 
-LIMIT_RATIO = 0.8
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class ResourceBand:
-    """Soft goal: every broker's load of a resource is within 10 % of the mean.
-
-    Attributes:
-        name: name of the goal.
-        resource: resource.
-        group: group of the goal.
-        weight: weight among all goals.
-        detect_below: rates below which all is well, bytes per second.
-        hard: false.
-    """
+class _ResourceGoal:
+    """Goal on the load of a resource, with bounds for every broker."""
 
     name: str
     resource: Resource
+
+    def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
+        """Return whether loads are within their bounds, edges included."""
+        return bounds.of(usage.brokers).holds(usage.load(self.resource))
+
+    def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
+        """Return the scores of the loads."""
+        return bounds.of(usage.brokers).score(usage.load(self.resource))
+
+
+@dataclass(frozen=True)
+class ResourceBand(_ResourceGoal):
+    """Soft goal: every broker's load of a resource is within 10 % of the mean.
+
+    Attributes:
+        name, group, weight, hard: those of ``BalanceGoal``.
+        resource: resource.
+        detect_below: rates below which all is well, bytes per second.
+    """
+
     group: str
     weight: float = 1.0
     detect_below: float = float(MIB)
@@ -39,58 +49,25 @@ class ResourceBand:
         """Return the band of every broker."""
         return band_bounds(model, self.resource, usage.load(self.resource), self.detect_below)
 
-    def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
-        """Return whether loads are in their bands, edges included."""
-        load, own = usage.load(self.resource), usage.brokers
-        quiet = (load < bounds.detect_below) & (bounds.mean[own] < bounds.detect_below)
-        in_band: BoolArray = quiet | ((load >= bounds.lower[own]) & (load <= bounds.upper[own]))
-        return in_band
-
-    def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
-        """Return the scores of the loads."""
-        return _score(self.resource, bounds, usage)
-
 
 @dataclass(frozen=True)
-class CapacityLimit:
+class CapacityLimit(_ResourceGoal):
     """Hard goal: no broker's load of a resource exceeds a share of its capacity.
 
     Disk counts at its peak: the old and the new copy of a replica both exist until its move ends.
 
     Attributes:
-        name: name of the goal.
+        name, group, weight, hard: those of ``BalanceGoal``.
         resource: resource.
-        limit_ratio: share of the capacity, 0 to 1.
-        group: group of the goal.
-        weight: weight among all goals.
-        hard: true.
     """
 
-    name: str
-    resource: Resource
-    limit_ratio: float = LIMIT_RATIO
     group: str = "capacity"
     weight: float = 1.0
     hard: bool = True
 
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> LoadBounds:
         """Return the limit of every broker."""
-        return limit_bounds(model, self.resource, self.limit_ratio)
-
-    def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
-        """Return whether loads are within their limits, the limit included."""
-        within_limit: BoolArray = usage.load(self.resource) <= bounds.upper[usage.brokers]
-        return within_limit
-
-    def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
-        """Return the scores of the loads: 1 up to the limit."""
-        return _score(self.resource, bounds, usage)
-
-
-def _score(resource: Resource, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
-    own = usage.brokers
-    edges = bounds.lower[own], bounds.upper[own], bounds.mean[own], bounds.length[own]
-    return score(usage.load(resource), *edges, bounds.detect_below)
+        return limit_bounds(model, self.resource)
 
 
 @dataclass(frozen=True)
@@ -98,10 +75,7 @@ class RackSpread:
     """Hard goal: replicas of a partition are on different racks, or as even over racks as their number allows.
 
     Attributes:
-        name: name of the goal.
-        group: group of the goal.
-        weight: weight among all goals.
-        hard: true.
+        name, group, weight, hard: those of ``BalanceGoal``.
     """
 
     name: str = "racks"
@@ -123,22 +97,13 @@ class RackSpread:
         return scores
 
 
-def topic_edges(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and upper edges of the bands of counts around their means."""
-    # Counts are further from an edge than this, or on it: rounding then excludes no count on an edge.
-    return mean * 0.9 - _ROUNDING, mean * 1.1 + _ROUNDING
-
-
 @dataclass(frozen=True)
 class TopicBand:
     """Soft goal: leaders or replicas of each topic are spread evenly over the brokers.
 
     Attributes:
-        name: name of the goal.
+        name, group, weight, hard: those of ``BalanceGoal``.
         of_leaders: whether leaders count, or replicas.
-        group: group of the goal.
-        weight: weight among all goals.
-        hard: false.
     """
 
     name: str
@@ -159,17 +124,20 @@ class TopicBand:
 
     def holds(self, bounds: FloatArray, usage: BrokerUsage) -> BoolArray:
         """Return whether the count is in the band of its topic, or one of the whole numbers next to the mean."""
-        mean, count = bounds[usage.topics], self._count(usage)
-        lower, upper = topic_edges(mean)
-        low, high = np.minimum(lower, np.floor(mean)), np.maximum(upper, np.ceil(mean))
-        in_band: BoolArray = (usage.topics < 0) | ((count >= low) & (count <= high))
-        return in_band
+        return (usage.topics < 0) | _count_bounds(bounds[usage.topics]).is_reached(self._count(usage))
 
     def score(self, bounds: FloatArray, usage: BrokerUsage) -> FloatArray:
         """Return the scores of the counts; 1 without a topic."""
-        mean = bounds[usage.topics]
-        scores = score(self._count(usage), *topic_edges(mean), mean, np.maximum(mean, LEAST_LENGTH))
+        scores = _count_bounds(bounds[usage.topics]).score(self._count(usage))
         return np.where(usage.topics < 0, 1.0, scores)
 
     def _count(self, usage: BrokerUsage) -> FloatArray:
         return usage.topic_leaders if self.of_leaders else usage.topic_replicas
+
+
+def _count_bounds(mean: FloatArray) -> LoadBounds:
+    """Return the bands of counts around their means."""
+    # Counts are further from an edge than this, or on it: rounding then excludes no count on an edge.
+    lower, upper = mean * 0.9 - _ROUNDING, mean * 1.1 + _ROUNDING
+    low, high = np.minimum(lower, np.floor(mean)), np.maximum(upper, np.ceil(mean))
+    return LoadBounds(lower, upper, mean, np.maximum(mean, LEAST_LENGTH), low, high)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.bands import LIMIT_RATIO
 from headroom.planning.balance.goals.goal import BalanceGoal
-from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
 from headroom.planning.balance.model import (
     NO_BROKER,
     BalanceBroker,
@@ -60,7 +60,6 @@ class ObservedCluster:
 
     Attributes:
         model: its model; loads that are unknown of all partitions are 0 there.
-        loads: rates as observed.
         unknown: resources whose loads are unknown of all partitions.
         lost_goals: built-in goals that are not scored.
         seen_ratio: share of the wanted hours that was seen of the replicas of each broker, 0 to 1, (B,); NaN without a
@@ -69,7 +68,6 @@ class ObservedCluster:
     """
 
     model: ClusterModel
-    loads: ObservedLoads
     unknown: frozenset[Resource]
     lost_goals: tuple[LostGoal, ...]
     seen_ratio: FloatArray
@@ -81,11 +79,7 @@ class ObservedCluster:
         return [resource for resource in Resource if resource not in self.unknown]
 
     def known_goals(self, goals: Sequence[BalanceGoal], demanded: Collection[str] = ()) -> tuple[BalanceGoal, ...]:
-        """Return the goals that can be scored.
-
-        Args:
-            goals: goals in their order.
-            demanded: names of goals that must not be lost.
+        """Return the goals that can be scored, in their order.
 
         Raises:
             HeadroomError: a demanded goal is lost, or no soft goal is left.
@@ -103,11 +97,6 @@ class ObservedCluster:
 def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: BalanceSettings) -> ObservedCluster:
     """Return the model of a cluster, and what is not known of it.
 
-    Args:
-        state: brokers and partitions.
-        loads: rates of its partitions.
-        settings: percentile and capacities.
-
     Raises:
         HeadroomError: the state has no partition, or a load is negative or infinite.
     """
@@ -123,16 +112,10 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
-    brokers = [
-        replace(
-            _broker(broker, arrays, settings), follower_reads_bytes_per_s=loads.follower_reads.get(broker.broker, 0.0)
-        )
-        for broker in state.brokers.values()
-    ]
+    brokers = [_broker(broker, arrays, loads, settings) for broker in state.brokers.values()]
     model = cluster_model(brokers, rates, settings.percentile)
     return ObservedCluster(
         model,
-        loads,
         unknown,
         tuple(_lost_goals(model, unknown, silent)),
         _seen_ratio(state, loads, model),
@@ -142,7 +125,10 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
 
 def sparing(observed: ObservedCluster, advice: SlowAdvice) -> ObservedCluster:
     """Return the cluster with slow brokers that take nothing and give leaders or replicas away, and a note for each."""
-    states = tuple(_with_advice(b, advice) for b in observed.model.brokers)
+    states = tuple(
+        replace(b, takes=b.takes or SLOW, sheds=advice.sheds(b.broker)) if b.broker in advice.take_nothing else b
+        for b in observed.model.brokers
+    )
     notes = (
         f"Broker {b.broker} takes nothing and gives "
         f"{'leaders and replicas' if Resource.DISK in b.sheds else 'leaders'} away: {SLOW}."
@@ -152,24 +138,16 @@ def sparing(observed: ObservedCluster, advice: SlowAdvice) -> ObservedCluster:
     return replace(observed, model=replace(observed.model, brokers=states), notes=(*observed.notes, *notes))
 
 
-def _with_advice(broker: BalanceBroker, advice: SlowAdvice) -> BalanceBroker:
-    if broker.broker not in advice.take_nothing:
-        return broker
-    return replace(broker, takes=broker.takes or SLOW, sheds=advice.sheds(broker.broker))
-
-
 def excluding(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:
     """Return the model with brokers that give and take nothing; they still count in means.
 
     Raises:
         HeadroomError: a broker is unknown.
     """
-    known = [b.broker for b in model.brokers]
-    for broker in brokers:
-        if broker not in known:
-            raise HeadroomError(f"broker {broker}", "is unknown", f"Known brokers: {', '.join(map(str, known))}.")
-    states = tuple(replace(b, takes=EXCLUDED, gives=EXCLUDED) if b.broker in brokers else b for b in model.brokers)
-    return replace(model, brokers=states)
+    states = list(model.brokers)
+    for at in map(model.index_of, brokers):
+        states[at] = replace(states[at], takes=EXCLUDED, gives=EXCLUDED)
+    return replace(model, brokers=tuple(states))
 
 
 def _arrays(state: ClusterState, loads: ObservedLoads) -> PartitionArrays:
@@ -224,7 +202,9 @@ def _without_requests(state: ClusterState, loads: ObservedLoads, arrays: Partiti
     return sorted(set(leaders[measured].tolist()) - reporting) if reporting else []
 
 
-def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettings) -> BalanceBroker:
+def _broker(
+    state: BrokerState, arrays: PartitionArrays, loads: ObservedLoads, settings: BalanceSettings
+) -> BalanceBroker:
     capacity = BrokerCapacity(
         settings.network_in_capacity,
         settings.network_out_capacity,
@@ -235,7 +215,15 @@ def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettin
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
     known = bool(not led.any() or rated[led].any() or not rated.any())
-    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state))
+    return BalanceBroker(
+        state.broker,
+        state.rack,
+        capacity,
+        state.alive,
+        known,
+        _takes(state),
+        follower_reads_bytes_per_s=loads.follower_reads.get(state.broker, 0.0),
+    )
 
 
 def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:

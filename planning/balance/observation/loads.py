@@ -40,12 +40,7 @@ class LoadHistory:
 
 
 def no_history(wanted_hours: int, missing: str) -> LoadHistory:
-    """Return a history without an hour.
-
-    Args:
-        wanted_hours: number of hours that were asked for.
-        missing: why there is none.
-    """
+    """Return a history without an hour, with the reason why there is none."""
     return LoadHistory(wanted_hours, (), (), np.zeros((0, 0)), missing)
 
 

@@ -129,16 +129,7 @@ class BatchRun:
         return len(durations_s), self.total_s(durations_s)
 
     def throttle_within(self, within_s: float) -> float:
-        """Return the least throttle, in bytes per second, with which batches end in time; infinity if there is none.
-
-        Args:
-            within_s: time in seconds, above 0.
-
-        Raises:
-            HeadroomError: ``within_s`` is not above 0.
-        """
-        if not within_s > 0:
-            raise HeadroomError("finish within", f"is {within_s} s", "Use a time above 0.")
+        """Return the least throttle, in bytes per second, with which batches end in time; infinity if there is none."""
         if not any(batch.moves for batch in self.batches):
             return 0.0
         low = max(batch_price(batch).required_bytes_per_s for batch in self.batches)

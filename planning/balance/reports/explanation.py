@@ -30,10 +30,10 @@ class GoalEffect:
     goal: str
     hard: bool
     group: str
-    before: tuple[float, float]
-    after: tuple[float, float]
-    held: tuple[bool, bool]
-    holds: tuple[bool, bool]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    held: tuple[bool, ...]
+    holds: tuple[bool, ...]
 
     @property
     def score(self) -> float:
@@ -63,13 +63,9 @@ class Explanation:
 
 
 def explain(proposal: Proposal, number: int) -> Explanation:
-    """Return the effect of an action after the ones before it.
+    """Return the effect of an action, by its number from 1, after the ones before it.
 
     Scores are those by the bands of the cluster. The search keeps a small margin to their edges.
-
-    Args:
-        proposal: the proposal.
-        number: number of the action, from 1.
 
     Raises:
         HeadroomError: there is no such action.
@@ -87,18 +83,8 @@ def explain(proposal: Proposal, number: int) -> Explanation:
     after = with_topics(loads.usage(both), loads, topics)
     effects = []
     for goal, bounds in zip(proposal.goals.goals, proposal.goals.bounds, strict=True):
-        scores = [goal_score(goal, bounds, usage) for usage in (before, after)]
-        holds = [goal_holds(goal, bounds, usage) for usage in (before, after)]
-        effects.append(
-            GoalEffect(
-                goal.name,
-                goal.hard,
-                goal.group,
-                (float(scores[0][0]), float(scores[0][1])),
-                (float(scores[1][0]), float(scores[1][1])),
-                (bool(holds[0][0]), bool(holds[0][1])),
-                (bool(holds[1][0]), bool(holds[1][1])),
-            )
-        )
+        scores = [tuple(goal_score(goal, bounds, usage).tolist()) for usage in (before, after)]
+        holds = [tuple(goal_holds(goal, bounds, usage).tolist()) for usage in (before, after)]
+        effects.append(GoalEffect(goal.name, goal.hard, goal.group, *scores, *holds))
     gain = float(proposal.gains[number - 1])
     return Explanation(number, action, gain, before.loads, after.loads, tuple(effects))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 import numpy as np
@@ -14,20 +13,15 @@ from headroom.planning.balance.model import COUNTS
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.proposal import Proposal
 from headroom.planning.balance.search.trajectory import load_events
-from headroom.schemas.errors import HeadroomError
 
 # Sums in another order differ in their last digits.
 _ROUNDING = 1e-9
 
 
 def prefix_in_band(proposal: Proposal, brokers: Collection[int]) -> int | None:
-    """Return the fewest actions after which brokers are within their limits and the bands of their loads.
+    """Return the fewest actions after which brokers, by id, are within their limits and the bands of their loads.
 
     Counts of leaders and replicas have limits, but their bands do not count here: alone they do no harm.
-
-    Args:
-        proposal: the proposal.
-        brokers: ids of the brokers.
 
     Returns:
         0 if they are there already; None if no prefix brings all of them there.
@@ -35,14 +29,11 @@ def prefix_in_band(proposal: Proposal, brokers: Collection[int]) -> int | None:
     Raises:
         HeadroomError: a broker is unknown.
     """
-    ids = [b.broker for b in proposal.model.brokers]
-    for broker in brokers:
-        if broker not in ids:
-            raise HeadroomError(f"broker {broker}", "is unknown", f"Known brokers: {', '.join(map(str, ids))}.")
+    rows = [proposal.model.index_of(broker) for broker in brokers]
     count = len(proposal.actions)
     met = np.ones(count + 1, dtype=np.bool_)
     events = load_events(ClusterLoads(proposal.model), proposal.actions)
-    for broker in map(ids.index, brokers):
+    for broker in rows:
         own = events.brokers == broker
         actions, after = events.actions[own], events.after[:, own]
         # Of the events of one action, the last one has what is left after it.
@@ -56,26 +47,15 @@ def prefix_in_band(proposal: Proposal, brokers: Collection[int]) -> int | None:
 
 
 def _is_met(proposal: Proposal, broker: int, loads: FloatArray) -> BoolArray:
-    """Return in which states a broker meets the bands of its loads and its limits.
-
-    Args:
-        proposal: the proposal.
-        broker: index of the broker.
-        loads: its loads in each state, (6, N).
-    """
+    """Return in which states a broker meets the bands of its loads and its limits, by its loads there, (6, N)."""
     met = np.ones(loads.shape[1], dtype=np.bool_)
     for goal, bounds in zip(proposal.goals.goals, proposal.goals.bounds, strict=True):
         if not isinstance(goal, (CapacityLimit, ResourceBand)) or not isinstance(bounds, LoadBounds):
             continue
         if goal.resource in COUNTS and isinstance(goal, ResourceBand):
             continue
-        load = loads[goal.resource]
-        lower, upper = float(bounds.reachable_lower[broker]), float(bounds.reachable_upper[broker])
-        quiet = (load < bounds.detect_below) & bool(bounds.mean[broker] < bounds.detect_below)
-        met &= quiet | ((load >= lower - _room(lower)) & (load <= upper + _room(upper)))
+        load, own = loads[goal.resource], bounds.of(np.array([broker]))
+        lower, upper = own.reachable_lower, own.reachable_upper
+        room_below, room_above = _ROUNDING * abs(lower), _ROUNDING * abs(upper)
+        met &= own.is_quiet(load) | ((load >= lower - room_below) & (load <= upper + room_above))
     return met
-
-
-def _room(edge: float) -> float:
-    """Return the room for rounding at an edge; none at an edge that is infinite."""
-    return _ROUNDING * abs(edge) if math.isfinite(edge) else 0.0

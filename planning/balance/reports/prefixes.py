@@ -6,11 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
-from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.pricing.price import BatchRun
-from headroom.planning.balance.scoring.loads import ClusterLoads
-from headroom.planning.balance.search.actions import ActionKind
 from headroom.planning.balance.search.proposal import Proposal
 
 # Shares of the whole gain that rows of the table reach.
@@ -45,26 +41,13 @@ def prefixes(proposal: Proposal) -> list[int]:
     count = len(proposal.actions)
     if not count:
         return []
-    numbers = {count, free_actions(proposal)} - {0}
+    before_copies = int(np.count_nonzero(proposal.copied_replicas == 0)) - 1
+    numbers = {count, before_copies} - {0}
     start, end = float(proposal.outside[0]), float(proposal.outside.min())
     for share in _GAINS:
-        numbers.add(max(1, proposal.cheapest_prefix(start - share * (start - end) + _ROUNDING)))
+        enough = proposal.outside <= start - share * (start - end) + _ROUNDING
+        numbers.add(max(1, int(np.argmax(enough))))
     return sorted(numbers)
-
-
-def free_actions(proposal: Proposal) -> int:
-    """Return the number of actions before the first copy."""
-    copies = [n for n, action in enumerate(proposal.actions) if action.kind is not ActionKind.ELECT]
-    return copies[0] if copies else len(proposal.actions)
-
-
-def first_batches(proposal: Proposal, actions: int, limits: CopyLimits) -> list[BalanceBatch]:
-    """Return the batches of the first actions.
-
-    Raises:
-        HeadroomError: an action does not fit into a batch of its own.
-    """
-    return make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], limits)
 
 
 def prefix_price(proposal: Proposal, actions: int, run: BatchRun, throttle_bytes_per_s: float) -> PrefixPrice:

@@ -49,12 +49,7 @@ class ProposalProgress:
 def proposal_progress(
     batches: Sequence[ProposedBatch], current: Mapping[TopicPartition, PartitionState], subject: str
 ) -> ProposalProgress:
-    """Return how far the batches of a proposal are.
-
-    Args:
-        batches: batches in their order.
-        current: the cluster's partitions now.
-        subject: name of the proposal, for errors.
+    """Return how far the batches of a proposal are; errors name it as their subject.
 
     Raises:
         HeadroomError: the proposal is older than the assignment: a partition has replicas that it had at no time of the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -58,26 +57,21 @@ def rest_of_proposal(
 ) -> RestOfProposal:
     """Return what the plans of the batches that are left gain in a cluster.
 
-    Each partition has its last target replicas then, and is led by the first of them.
-
-    Args:
-        model: the cluster as it is.
-        goals: goals of the proposal.
-        plans: plans in their order; every partition of them exists.
+    Each partition of them, which exists, has its last target replicas then, and is led by the first of these.
     """
     targets = {target.name: target.replicas for plan in plans for target in plan}
     final = {row: targets[name] for row in range(model.partitions) if (name := model.name(row)) in targets}
     at = {broker.broker: index for index, broker in enumerate(model.brokers)}
     before = ClusterLoads(model)
     bands = GoalSet(goals, before)
-    now = _weight(bands, before)
+    outside, broken = _weight(bands, before)
     new = {row: set(target).difference(model.broker_ids(model.replicas[row])) for row, target in final.items()}
     copies = any(new.values())
     # A replica on a broker that is down may stay there, but not lead.
     needed = {broker for row, target in final.items() for broker in (target[0], *new[row])}
     gone = needed - {broker.broker for broker in model.brokers if broker.alive}
     if gone:
-        return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), (), copies)
+        return RestOfProposal(outside, outside, broken, broken, tuple(sorted(gone)), (), copies)
     more = max(0, max(map(len, final.values()), default=0) - model.replicas.shape[1])
     replicas = np.pad(model.replicas, ((0, 0), (0, more)), constant_values=NO_BROKER)
     in_sync, leader = np.pad(model.in_sync, ((0, 0), (0, more))), model.leader.copy()
@@ -93,19 +87,15 @@ def rest_of_proposal(
     changed.discard(NO_BROKER)
     states = [model.brokers[index] for index in changed if not model.counted[index]]
     unknown = sorted(state.broker for state in states if state.alive)
-    then = _weight(bands, ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader)))
-    return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown), copies)
+    then = ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader))
+    outside_after, broken_after = _weight(bands, then)
+    return RestOfProposal(outside, outside_after, broken, broken_after, (), tuple(unknown), copies)
 
 
-class _Weight(NamedTuple):
-    outside: float
-    broken: int
-
-
-def _weight(bands: GoalSet, loads: ClusterLoads) -> _Weight:
+def _weight(bands: GoalSet, loads: ClusterLoads) -> tuple[float, int]:
     """Return the load outside of bands, and the hard goals that do not hold."""
     every = np.arange(len(loads.model.brokers))
     usage = loads.usage(every)
     hard = [(goal, bounds) for goal, bounds in zip(bands.goals, bands.bounds, strict=True) if goal.hard]
     broken = sum(int((~goal.holds(bounds, usage)).sum()) for goal, bounds in hard) + int(loads.crowded.sum())
-    return _Weight(float(bands.outside(loads.loads, every).sum()), broken)
+    return float(bands.outside(loads.loads, every).sum()), broken

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray
-from headroom.planning.balance.goals.bands import LoadBounds, within_reach
+from headroom.planning.balance.goals.bands import LoadBounds
 from headroom.planning.balance.goals.goal import BalanceGoal, BrokerUsage
 from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand, TopicBand
 from headroom.planning.balance.model import ClusterModel, Resource
@@ -61,15 +61,18 @@ class Scorecard:
 
     def band(self, resource: Resource) -> LoadBounds | None:
         """Return the bands of a resource; None if no goal is on it."""
-        numbers = [n for n, g in enumerate(self.goals) if isinstance(g, ResourceBand) and g.resource is resource]
-        bounds = self.bounds[numbers[0]] if numbers else None
-        return bounds if isinstance(bounds, LoadBounds) else None
+        return self._bounds_of(ResourceBand, resource)
 
     def limit(self, resource: Resource) -> FloatArray | None:
         """Return the limits of a resource, (B,), infinity where there is none; None if no goal limits it."""
-        numbers = [n for n, g in enumerate(self.goals) if isinstance(g, CapacityLimit) and g.resource is resource]
-        bounds = self.bounds[numbers[0]] if numbers else None
-        return bounds.upper if isinstance(bounds, LoadBounds) else None
+        bounds = self._bounds_of(CapacityLimit, resource)
+        return None if bounds is None else bounds.upper
+
+    def _bounds_of(self, kind: type[ResourceBand | CapacityLimit], resource: Resource) -> LoadBounds | None:
+        for goal, bounds in zip(self.goals, self.bounds, strict=True):
+            if isinstance(goal, kind) and goal.resource is resource and isinstance(bounds, LoadBounds):
+                return bounds
+        return None
 
     def is_balanced(self) -> BoolArray:
         """Return which brokers are in all bands and limits, or do not count, (B,). Goals on topics are left out."""
@@ -93,10 +96,6 @@ class Scorecard:
 def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
     """Return the scores of all brokers in a state, by the bands of ``goals``.
 
-    Args:
-        goals: goals with their bounds.
-        loads: the state.
-
     Raises:
         HeadroomError: a goal fails.
     """
@@ -107,7 +106,7 @@ def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
         if isinstance(goal, TopicBand):
             own, own_met = _topic_scores(goal, bounds, usage, loads)
         elif isinstance(goal, ResourceBand) and isinstance(bounds, LoadBounds):
-            own, own_met = goal_score(goal, bounds, usage), within_reach(usage.load(goal.resource), bounds)
+            own, own_met = goal_score(goal, bounds, usage), bounds.is_reached(usage.load(goal.resource))
         else:
             own, own_met = goal_score(goal, bounds, usage), goal_holds(goal, bounds, usage)
         scores.append(np.where(loads.model.counted, own, np.nan))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,22 +61,11 @@ class ThrottleRequest:
     capacity_bytes_per_s: float | None = None
     network_bytes_per_s: float | None = None
 
-    @property
-    def most_bytes_per_s(self) -> float | None:
-        """Return the rate that every batch has to fit; None if there is no limit."""
-        known = [rate for rate in (self.given_bytes_per_s, self.capacity_bytes_per_s) if rate is not None]
-        return min(known, default=None)
-
 
 def choose_throttle(run: BatchRun, request: ThrottleRequest, state: ClusterState) -> BalanceThrottle:
     """Return the throttle of batches: given, for a deadline, in force, by the capacity, or recommended, in this order.
 
     One in force may be left over from another move: it counts only if every batch fits it, with the usual margin.
-
-    Args:
-        run: batches, one after another.
-        request: what decides.
-        state: the cluster, with the throttles in force.
 
     Raises:
         HeadroomError: the size of a replica is unknown.
@@ -112,14 +101,8 @@ def _for_deadline(run: BatchRun, request: ThrottleRequest, needed: float, surviv
 
 def _in_force(batches: Sequence[BalanceBatch], state: ClusterState) -> int | None:
     """Return the lowest throttle in force on the brokers that take part; None if one of them has none."""
-    rates = list(_rates(batches, state))
+    moves = [move for batch in batches for move in batch.moves]
+    rates = [state.brokers[broker].leader_bytes_per_s for move in moves for broker in move.replicas]
+    rates += [state.brokers[move.target].follower_bytes_per_s for move in moves]
     known = [rate for rate in rates if rate is not None]
     return min(known, default=None) if len(known) == len(rates) else None
-
-
-def _rates(batches: Sequence[BalanceBatch], state: ClusterState) -> Iterator[int | None]:
-    for batch in batches:
-        for move in batch.moves:
-            for broker in move.replicas:
-                yield state.brokers[broker].leader_bytes_per_s
-            yield state.brokers[move.target].follower_bytes_per_s

@@ -29,11 +29,7 @@ _ROUNDING = 1e-12
 
 
 class GoalSet:
-    """Goals with their bounds, which are asked for once.
-
-    Args:
-        goals: goals in the order of their groups.
-        loads: the cluster as it is.
+    """Goals with their bounds, which are asked for once, by the loads of the cluster as it is.
 
     Attributes:
         goals: the goals.

@@ -19,9 +19,6 @@ class ClusterLoads:
 
     B brokers, T topics, P partitions, R slots, H hours.
 
-    Args:
-        model: the cluster as it is.
-
     Attributes:
         model: the cluster as it is.
         replicas: brokers of the replicas, (P, R); -1 in slots that are not used.
@@ -83,11 +80,7 @@ class ClusterLoads:
         counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape).astype(np.int32)
 
     def usage(self, brokers: IntArray) -> BrokerUsage:
-        """Return the loads of brokers in this state, without a topic.
-
-        Args:
-            brokers: indices of the brokers, (N,).
-        """
+        """Return the loads of N brokers, by index, in this state, without a topic."""
         nothing = np.zeros(len(brokers))
         return BrokerUsage(
             brokers,
@@ -128,13 +121,7 @@ class ClusterLoads:
             self.crowded = self.crowded + crowded_replicas(model, rows) - crowded_replicas(model, before)
 
     def elect(self, partitions: IntArray, source: int, target: int) -> None:
-        """Make replicas the leaders and the preferred leaders of their partitions.
-
-        Args:
-            partitions: indices of the partitions, each once.
-            source: their leader.
-            target: broker with a replica of each.
-        """
+        """Make replicas on a broker the leaders and the preferred leaders of partitions that another one leads."""
         self._lead(partitions, source, target)
         self._update_percentiles(source, target)
 

@@ -12,10 +12,6 @@ def crowded_replicas(model: ClusterModel, replicas: IndexArray) -> FloatArray:
     """Return the number of replicas of each broker that are on a rack with too many of their partition, (B,).
 
     A broker without a rack counts on no rack.
-
-    Args:
-        model: the cluster.
-        replicas: brokers of some partitions, (N, R); -1 in slots that are not used.
     """
     counts = np.zeros(len(model.brokers))
     if not model.racks:

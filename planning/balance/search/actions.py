@@ -42,7 +42,3 @@ class BalanceAction:
     def copies(self) -> int:
         """Return the number of replicas that are copied."""
         return int(self.kind is ActionKind.MOVE)
-
-    def moves(self) -> tuple[tuple[int, int, int], ...]:
-        """Return the move of a replica as (partition, source, target); none for an election."""
-        return () if self.kind is ActionKind.ELECT else ((self.partition, self.source, self.target),)

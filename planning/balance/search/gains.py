@@ -58,10 +58,6 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
 class Gains:
     """Gains in a state that changes action by action.
 
-    Args:
-        loads: the state.
-        goals: goals with their bounds.
-
     Attributes:
         outside: load of each broker outside of bands and beyond limits, in shares of the means by weight, (B,).
     """
@@ -112,10 +108,12 @@ class Gains:
             brokers: broker of each, (N,), or one for all, (1,).
             sign: 1 if the brokers take, -1 if they give.
         """
-        before = self._loads.loads[:, brokers]
-        after = before + sign * moved
+        return self._falls_to(self._loads.loads[:, brokers] + sign * moved, brokers)
+
+    def _falls_to(self, after: FloatArray, brokers: IntArray) -> FloatArray:
+        """Return the fall of load outside of bands if brokers have other loads, (N,); -inf if a limit refuses."""
         fall = self.outside[brokers] - self._goals.total_outside(after, brokers)
-        fall[self._goals.beyond_limits(before, after, brokers)] = -np.inf
+        fall[self._goals.beyond_limits(self._loads.loads[:, brokers], after, brokers)] = -np.inf
         return fall
 
     def first_order(self, found: Candidates) -> FloatArray:
@@ -155,8 +153,7 @@ class Gains:
         gain = np.zeros(len(sources))
         for brokers, sign in ((sources, -1.0), (targets, 1.0)):
             after = changed_loads(self._loads, brokers, sign * deltas.hours, sign * deltas.latest)
-            gain += self.outside[brokers] - self._goals.total_outside(after, brokers)
-            gain[self._goals.beyond_limits(self._loads.loads[:, brokers], after, brokers)] = -np.inf
+            gain += self._falls_to(after, brokers)
         return gain
 
     def _own_gains(self, found: Candidates, deltas: LoadDeltas) -> FloatArray:

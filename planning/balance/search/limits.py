@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -12,7 +12,6 @@ from headroom.planning.balance.arrays import BoolArray
 from headroom.planning.balance.model import NO_BROKER, ClusterModel
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 MOVE_OVERHEAD_BYTES = 256_000_000
@@ -21,19 +20,7 @@ MARGIN_RATIO = ThrottlePolicy().margin_ratio
 
 
 class Exclusion(str, Enum):
-    """Reason why a partition is in no action.
-
-    Attributes:
-        TOPIC: its topic is excluded, or is not among the chosen ones.
-        MOVING: a reassignment of it is running.
-        DEAD_REPLICA: one of its replicas is on a broker that is down, so that its move might never end; it can still be
-            elected.
-        OUT_OF_SYNC: one of its replicas is not in sync, so that its move might wait for it, or take the only one that
-            is; it can be elected.
-        UNKNOWN_LOAD: one of its rates is unknown.
-        UNKNOWN_SIZE: its size is unknown, so a copy has no price; it can still be elected.
-        OVER_THROTTLE: its writes alone require more than the throttle or the replication capacity; it can be elected.
-    """
+    """Reason why a partition is in no action, in words in ``WHY_EXCLUDED``."""
 
     TOPIC = "topic"
     MOVING = "moving"
@@ -46,14 +33,19 @@ class Exclusion(str, Enum):
 
 # Texts of the reasons; the subject is one partition.
 WHY_EXCLUDED: Mapping[Exclusion, str] = {
+    # Or it is not among the chosen ones.
     Exclusion.TOPIC: "its topic is excluded",
     Exclusion.MOVING: "a reassignment of it is running",
     Exclusion.DEAD_REPLICA: "one of its replicas is on a broker that is down, and its move might wait for it",
+    # Or its move might take the only replica that is in sync.
     Exclusion.OUT_OF_SYNC: "one of its replicas is not in sync, and its move might wait for it",
     Exclusion.UNKNOWN_LOAD: "its load is unknown",
     Exclusion.UNKNOWN_SIZE: "its size is unknown, so a copy has no price",
+    # The throttle that was given, or the replication capacity.
     Exclusion.OVER_THROTTLE: "its writes require more than the throttle",
 }
+# Reasons that only exclude copies; an election of the partition is possible.
+COPIES_ONLY = (Exclusion.DEAD_REPLICA, Exclusion.OUT_OF_SYNC, Exclusion.UNKNOWN_SIZE, Exclusion.OVER_THROTTLE)
 
 
 @dataclass(frozen=True)
@@ -68,10 +60,9 @@ class ProposalLimits:
         excluded_topics: topics whose partitions must not change.
         replication_bytes_per_s: throttle, or replication capacity of a broker, that a move must fit; None: unknown.
         elections_only: propose what copies nothing, and nothing else.
-        internal_topics: topics that come last.
 
     Raises:
-        HeadroomError: a limit allows nothing, or is negative.
+        HeadroomError: all chosen topics are excluded.
     """
 
     move_overhead_bytes: float = float(MOVE_OVERHEAD_BYTES)
@@ -81,16 +72,9 @@ class ProposalLimits:
     excluded_topics: frozenset[str] = frozenset()
     replication_bytes_per_s: float | None = None
     elections_only: bool = False
-    internal_topics: frozenset[str] = field(default=INTERNAL_TOPICS)
 
     def __post_init__(self) -> None:
-        """Reject limits that allow nothing."""
-        if not self.move_overhead_bytes >= 0:
-            raise _bad_limit("move_overhead", self.move_overhead_bytes, "0 or more")
-        for name in ("max_bytes", "max_moves", "replication_bytes_per_s"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise _bad_limit(name, value, "above 0; without copies, ask for elections only")
+        """Reject topics that leave nothing to change."""
         if self.topics is not None and not self.topics - self.excluded_topics:
             raise HeadroomError("topics", "all chosen topics are excluded", "Choose at least one other topic.")
 
@@ -129,24 +113,9 @@ class ProposalLimits:
             Exclusion.OVER_THROTTLE: over,
         }
 
-    def internal(self, model: ClusterModel) -> BoolArray:
-        """Return which partitions are of topics that come last, (P,)."""
-        last = np.array([topic in self.internal_topics for topic in model.topics], dtype=np.bool_)
-        internal: BoolArray = last[model.topic]
-        return internal
 
-
-# Reasons that only exclude copies; an election of the partition is possible.
-COPIES_ONLY = (Exclusion.DEAD_REPLICA, Exclusion.OUT_OF_SYNC, Exclusion.UNKNOWN_SIZE, Exclusion.OVER_THROTTLE)
-
-
-@dataclass(frozen=True)
-class ExcludedPartition:
-    """A partition that is in no action, with the reason."""
-
-    name: TopicPartition
-    reason: Exclusion
-
-
-def _bad_limit(name: str, value: float, rule: str) -> HeadroomError:
-    return HeadroomError(name, f"is {value}", f"Use a value {rule}.")
+def is_internal(model: ClusterModel) -> BoolArray:
+    """Return which partitions are of Kafka's own topics, which come last, (P,)."""
+    of_topic = np.array([topic in INTERNAL_TOPICS for topic in model.topics], dtype=np.bool_)
+    of_partition: BoolArray = of_topic[model.topic]
+    return of_partition

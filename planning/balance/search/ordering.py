@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray, hourly_percentile, percentile_weights
+from headroom.planning.balance.arrays import FloatArray, hourly_percentile, percentile_weights
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.limits import is_internal
 from headroom.planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
 
 # Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
@@ -19,11 +21,7 @@ _ROUND_RATIO, _FEW = 1 / 8, 128
 
 
 def order_actions(
-    start: ClusterLoads,
-    goals: GoalSet,
-    actions: Sequence[BalanceAction],
-    overhead_bytes: float,
-    internal: BoolArray,
+    start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], overhead_bytes: float
 ) -> list[BalanceAction]:
     """Return actions in the order in which they are worth most, such that every prefix keeps all limits.
 
@@ -35,18 +33,17 @@ def order_actions(
         goals: goals with their bounds.
         actions: actions by stage, each in the order in which they were found.
         overhead_bytes: cost of a copied replica besides its bytes.
-        internal: partitions of Kafka's own topics, (P,).
     """
     # Only the loads of this state change, not its placement.
     loads = start.copy()
     ordered: list[BalanceAction] = []
-    for last in (False, True):
-        own = [a for a in actions if bool(internal[a.partition]) is last]
-        stages: tuple[list[BalanceAction], ...] = ([], [], [])
-        for action in own:
-            stages[stage_of(start.model, action)].append(action)
-        for stage in stages:
-            ordered += _by_worth(loads, goals, stage, overhead_bytes)
+    comes_last = is_internal(start.model)
+
+    def stage(action: BalanceAction) -> tuple[bool, int]:
+        return bool(comes_last[action.partition]), stage_of(start.model, action)
+
+    for _, own in groupby(sorted(actions, key=stage), key=stage):
+        ordered += _by_worth(loads, goals, list(own), overhead_bytes)
     if not breaks_limits(goals, load_events(start, ordered)).any():
         return ordered
     # Where room is scarce, the order in which actions were found may fit better.

@@ -8,18 +8,19 @@ from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import FloatArray
+from headroom.planning.balance.arrays import AnyArray, FloatArray
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
-from headroom.planning.balance.search.limits import ExcludedPartition, ProposalLimits
+from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
 from headroom.planning.balance.search.net_actions import net_actions
 from headroom.planning.balance.search.ordering import order_actions, stage_of
 from headroom.planning.balance.search.search import LEAST_GAIN, BalanceSearch
 from headroom.planning.balance.search.trajectory import load_events
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # Searches for one proposal, of which the last mostly finds nothing, and the part of the load outside of bands by which
 # each has to lower it. Bands move a little with each state, so less may be a step of a circle.
@@ -63,27 +64,11 @@ class Proposal:
         apply_actions(loads, self.actions[:actions])
         return loads
 
-    def cheapest_prefix(self, outside: float) -> int:
-        """Return the smallest number of actions after which at most a load is outside of bands.
-
-        All actions are returned if no prefix reaches that.
-
-        Args:
-            outside: load outside of bands, in shares of the means.
-        """
-        enough = np.flatnonzero(self.outside <= outside)
-        return int(enough[0]) if len(enough) else len(self.actions)
-
 
 def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalLimits | None = None) -> Proposal:
     """Return the actions that bring brokers into their bands for the fewest bytes found.
 
     The proposal depends on the cluster, the goals and the limits alone.
-
-    Args:
-        model: the cluster.
-        goals: the goals.
-        limits: what the proposal may cost and must leave alone; None: defaults.
 
     Raises:
         HeadroomError: fewer than two brokers are known, a topic is unknown, or a goal fails.
@@ -99,8 +84,8 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
     return _proposal(model, goal_set, before, actions)
 
 
-def excluded_partitions(model: ClusterModel, limits: ProposalLimits) -> list[ExcludedPartition]:
-    """Return the partitions that a proposal leaves out, each with the first reason, in their order.
+def excluded_partitions(model: ClusterModel, limits: ProposalLimits) -> dict[TopicPartition, Exclusion]:
+    """Return the first reason for each partition that a proposal leaves out, in their order.
 
     Raises:
         HeadroomError: a topic of the limits is unknown.
@@ -110,16 +95,11 @@ def excluded_partitions(model: ClusterModel, limits: ProposalLimits) -> list[Exc
     order = list(reasons)
     for number in reversed(range(len(order))):
         first[reasons[order[number]]] = number
-    return [ExcludedPartition(model.name(int(p)), order[first[p]]) for p in np.flatnonzero(first >= 0)]
+    return {model.name(int(p)): order[first[p]] for p in np.flatnonzero(first >= 0)}
 
 
 def apply_actions(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
-    """Carry out actions in a state.
-
-    Args:
-        loads: the state; it is changed.
-        actions: actions in their order.
-    """
+    """Carry out actions in a state, which is changed."""
     # Actions that follow on each other between the same brokers are carried out together.
     for (kind, source, target), group in groupby(actions, key=lambda a: (a.kind, a.source, a.target)):
         own = list(group)
@@ -168,7 +148,7 @@ def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
         found = np.where(search.taken > 0, found.max() + search.taken, found)
         actions = net_actions(model, search.slots, search.leader)
         actions.sort(key=lambda action: (stage_of(model, action), found[action.partition]))
-        ordered = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes, limits.internal(model))
+        ordered = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
         after = start.loads.copy()
         apply_actions(after, ordered)
         loads = ClusterLoads(model.with_placement(after.replicas, after.leader))
@@ -182,22 +162,25 @@ def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
 def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions: Sequence[BalanceAction]) -> Proposal:
     events = load_events(before, actions)
     changes = (goals.outside(events.after, events.brokers) - goals.outside(events.before, events.brokers)).sum(axis=0)
-    every = np.arange(len(model.brokers))
-    start = float(goals.outside(before.loads, every).sum())
+    start = goals.outside(before.loads, np.arange(len(model.brokers))).sum()
+    by_action = np.bincount(events.actions, weights=changes, minlength=len(actions))
     after = before.loads.copy()
     if actions:
         last = np.flatnonzero(np.r_[events.brokers[1:] != events.brokers[:-1], True])
         after[:, events.brokers[last]] = events.after[:, last]
-    copied = np.concatenate([[0.0], np.cumsum([a.bytes_copied for a in actions])])
-    replicas = np.concatenate([[0.0], np.cumsum([float(a.copies) for a in actions])])
     return Proposal(
         model,
         goals,
         tuple(actions),
         # Sums of differences may end below 0 in their last digits.
-        np.maximum(events.totals(start, changes, len(actions)), 0.0),
-        copied,
-        replicas,
+        np.maximum(start + _sums_from_0(by_action), 0.0),
+        _sums_from_0([a.bytes_copied for a in actions]),
+        _sums_from_0([a.copies for a in actions]),
         before.loads,
         after,
     )
+
+
+def _sums_from_0(values: Sequence[float] | AnyArray) -> FloatArray:
+    """Return 0 and the sum of the first values after each one, (N + 1,)."""
+    return np.cumsum([0.0, *values])

@@ -11,7 +11,7 @@ from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.deltas import load_deltas
 from headroom.planning.balance.search.gains import Candidates, Gains, joined
-from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits
+from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
 
 # A gain below this is rounding.
 LEAST_GAIN = 1e-9
@@ -82,8 +82,8 @@ class BalanceSearch:
         excluded = self._limits.exclusions(self._model)
         may_elect = ~np.logical_or.reduce([excluded[reason] for reason in excluded if reason not in COPIES_ONLY])
         may_move = ~np.logical_or.reduce(list(excluded.values())) & (not self._limits.elections_only)
-        internal = self._limits.internal(self._model)
-        for eligible in (~internal, internal):
+        last = is_internal(self._model)
+        for eligible in (~last, last):
             self._electable, self._movable = may_elect & eligible, may_move & eligible
             if not self._electable.any():
                 continue

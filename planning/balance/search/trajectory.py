@@ -35,18 +35,6 @@ class LoadEvents:
     after: FloatArray
     gives_lead: BoolArray
 
-    def totals(self, start: float, changes: FloatArray, actions: int) -> FloatArray:
-        """Return a total at the start and after each action, (N + 1,).
-
-        Args:
-            start: total at the start.
-            changes: change of the total by each event, (E,).
-            actions: number of actions.
-        """
-        per_action = np.bincount(self.actions, weights=changes, minlength=actions)
-        totals: FloatArray = start + np.concatenate([[0.0], np.cumsum(per_action)])
-        return totals
-
 
 def action_deltas(model: ClusterModel, actions: Sequence[BalanceAction]) -> LoadDeltas:
     """Return what each action takes from its source and gives to its target."""
@@ -57,13 +45,10 @@ def action_deltas(model: ClusterModel, actions: Sequence[BalanceAction]) -> Load
 
 
 def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEvents:
-    """Return the loads of the brokers of each action before and after each change.
-
-    Args:
-        loads: state before the first action; it is not changed.
-        actions: actions in their order.
-    """
-    sources, targets, leaders = brokers_of(loads, actions)
+    """Return the loads of the brokers of each action before and after each change, from a state that is not changed."""
+    sources = np.array([a.source for a in actions], dtype=np.int64)
+    targets = np.array([a.target for a in actions], dtype=np.int64)
+    leaders = np.array(copied_from(loads, actions), dtype=np.int64)
     count, deltas = len(actions), action_deltas(loads.model, actions)
     # The leader of a partition sends its writes to the new replica too, until the move ends.
     sending = np.flatnonzero(leaders != NO_BROKER)
@@ -88,15 +73,8 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
     return LoadEvents(numbers[rows], brokers, before, after, gives_lead[rows])
 
 
-def brokers_of(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the source and the target of each action, and the leader that its replica is copied from, (N,) each.
-
-    The leader is -1 for an election, and for a partition without one.
-
-    Args:
-        loads: state before the first action; it is not changed.
-        actions: actions in their order.
-    """
+def copied_from(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> list[int]:
+    """Return the leader from which each action copies; -1 for an election, and for a partition without a leader."""
     led: dict[int, int] = {}
     leaders = []
     for action in actions:
@@ -104,8 +82,7 @@ def brokers_of(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> tuple[I
         leaders.append(leader if action.copies else NO_BROKER)
         if action.leads:
             led[action.partition] = action.target
-    sources, targets = (np.array([getattr(a, end) for a in actions], dtype=np.int64) for end in ("source", "target"))
-    return sources, targets, np.array(leaders, dtype=np.int64)
+    return leaders
 
 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:

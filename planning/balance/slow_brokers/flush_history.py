@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from headroom.planning.balance.broker_reading import BrokerReading
 from headroom.planning.balance.model import Resource
@@ -25,20 +26,16 @@ class FlushHistory:
 
     def __init__(
         self,
-        rounds: Mapping[int, int] | None = None,
-        past: Mapping[int, Sequence[tuple[float, float]]] | None = None,
+        rounds: Mapping[int, int] = MappingProxyType({}),
+        past: Mapping[int, Sequence[tuple[float, float]]] = MappingProxyType({}),
     ) -> None:
-        self._rounds = dict(rounds or {})
+        self._rounds = dict(rounds)
         self._past: dict[int, deque[tuple[float, float]]] = defaultdict(lambda: deque(maxlen=_ROUNDS))
-        for broker, values in (past or {}).items():
+        for broker, values in past.items():
             self._past[broker].extend(values)
 
     def add(self, readings: Iterable[BrokerReading]) -> dict[int, int]:
-        """Return the slow rounds of the brokers after one more minute; a broker without a flush time ever is missing.
-
-        Args:
-            readings: all brokers of the cluster.
-        """
+        """Return the slow rounds of all brokers after one more minute; one without a flush time ever is missing."""
         times = [self._times(reading) for reading in readings]
         counted = slow_rounds(self._rounds, times)
         # A broker that is well again is spared for less than an hour, however long it was slow.

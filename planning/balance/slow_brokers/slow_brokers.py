@@ -70,11 +70,7 @@ def is_slow(times: FlushTimes, peers: Sequence[FlushTimes]) -> bool:
     """Return whether a broker is slow in one round.
 
     Its flush time must be above 1 s at more than 1 MiB/s in. Both the flush time and its ratio to bytes in must also be
-    above 3 times their own 90th percentile, or above 3 times the median of the peers.
-
-    Args:
-        times: the broker.
-        peers: all other brokers.
+    above 3 times their own 90th percentile, or above 3 times the median of the peers, which are all other brokers.
     """
     flush, ratio = times.flush_p999_s, times.ratio
     if flush is None or ratio is None or flush <= SLOW_FLUSH_S or (times.bytes_in_per_s or 0.0) <= LEAST_BYTES_PER_S:
@@ -90,11 +86,7 @@ def is_slow(times: FlushTimes, peers: Sequence[FlushTimes]) -> bool:
 def slow_rounds(before: Mapping[int, int], times: Iterable[FlushTimes]) -> dict[int, int]:
     """Return the number of slow rounds of each broker after one more round: one more if slow, one less if well.
 
-    A broker whose flush time or bytes in are unknown keeps its number.
-
-    Args:
-        before: number by broker id before the round.
-        times: all brokers.
+    A broker whose flush time or bytes in are unknown keeps its number. Numbers are by broker id.
     """
     every = sorted(times, key=lambda t: t.broker)
     rounds_by_broker = {}
@@ -108,11 +100,7 @@ def slow_rounds(before: Mapping[int, int], times: Iterable[FlushTimes]) -> dict[
 
 
 def advice(rounds: Mapping[int, int]) -> SlowAdvice:
-    """Return what slow brokers are to be spared.
-
-    Args:
-        rounds: number of slow rounds by broker id, of all brokers.
-    """
+    """Return what slow brokers are to be spared, by the number of slow rounds of all brokers."""
     slow = frozenset(broker for broker, count in rounds.items() if count >= GIVES_LEADERS_AT)
     if len(slow) > MOST_RATIO * len(rounds):
         return SlowAdvice(too_many=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
+from headroom.planning.balance.goals.bands import LIMIT_RATIO
 from headroom.planning.reassignments.cluster_state import BrokerState
 from headroom.planning.reassignments.generation.draft import Draft
 from headroom.planning.reassignments.room.volumes import volumes_of

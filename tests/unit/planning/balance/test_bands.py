@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from headroom.planning.balance.goals.bands import RATE_LENGTH, band_bounds, in_band, limit_bounds, score
+from headroom.planning.balance.goals.bands import RATE_LENGTH, LoadBounds, band_bounds, limit_bounds
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, Resource
 from headroom.planning.balance.scoring.loads import ClusterLoads
@@ -19,6 +19,11 @@ def bounds_of(loads: list[float], resource: Resource = Resource.NETWORK_IN, dete
     return band_bounds(model, resource, np.array(loads), detect_below)
 
 
+def band_of_1000_mib() -> LoadBounds:
+    lower, upper, mean, length = (np.array([value]) for value in (900.0 * MIB, 1100.0 * MIB, 1000.0 * MIB, RATE_LENGTH))
+    return LoadBounds(lower, upper, mean, length, lower, upper)
+
+
 def test_the_edges_of_a_band_belong_to_it_exactly() -> None:
     # Mean 100, so the band is 90 to 110.
     bounds = bounds_of([90.0, 110.0, 100.0])
@@ -28,14 +33,14 @@ def test_the_edges_of_a_band_belong_to_it_exactly() -> None:
         (math.nextafter(90, 0), False),
         (math.nextafter(110, 200), False),
     ):
-        assert in_band(np.full(3, load), bounds).tolist() == [inside] * 3
+        assert bounds.holds(np.full(3, load)).tolist() == [inside] * 3
 
 
 def test_the_edge_of_a_band_is_exact_for_a_mean_in_thirds() -> None:
     # 10 leaders on 3 brokers: mean 10/3, lower edge 3 exactly. With floats, 10/3 - 1/3 is not 3.
     bounds = bounds_of([3.0, 3.0, 4.0], Resource.LEADERS)
     assert bounds.lower[0] == 3.0
-    assert in_band(np.array([3.0, 3.0, 4.0]), bounds).tolist() == [True, True, False]
+    assert bounds.holds(np.array([3.0, 3.0, 4.0])).tolist() == [True, True, False]
     # 4 is beyond 3.67, but one broker must have 4: a plan is not held to less.
     assert bounds.reachable_upper[0] == 4.0
 
@@ -46,16 +51,14 @@ def test_the_edge_of_a_band_is_exact_for_a_mean_in_thirds() -> None:
     [(0.0, 1.0), (50 * MIB, 0.55), (100 * MIB, 0.1)],
 )
 def test_the_score_falls_in_a_straight_line(beyond: float, expected: float) -> None:
-    mean, edge = 1000.0 * MIB, 1100.0 * MIB
-    found = score(np.array([edge + beyond]), 900.0 * MIB, edge, mean, RATE_LENGTH)  # type: ignore[arg-type]
-    assert found[0] == pytest.approx(expected)
+    assert band_of_1000_mib().score(np.array([1100.0 * MIB + beyond]))[0] == pytest.approx(expected)
 
 
 def test_far_beyond_its_band_a_score_falls_by_the_logarithm() -> None:
     # d = 100 MiB, L = 100 MiB, S = 200 MiB; at u = 400 MiB: 0.1 ln(200 MiB) / ln(400 MiB).
-    mean, edge = 1000.0 * MIB, 1100.0 * MIB
-    found = score(np.array([1400.0 * MIB]), 900.0 * MIB, edge, mean, RATE_LENGTH)  # type: ignore[arg-type]
-    assert found[0] == pytest.approx(0.1 * math.log(200 * MIB) / math.log(400 * MIB))
+    assert band_of_1000_mib().score(np.array([1400.0 * MIB]))[0] == pytest.approx(
+        0.1 * math.log(200 * MIB) / math.log(400 * MIB)
+    )
 
 
 def test_counts_use_their_mean_as_length_but_at_least_10() -> None:
@@ -66,11 +69,11 @@ def test_counts_use_their_mean_as_length_but_at_least_10() -> None:
 
 def test_below_the_detection_rate_all_is_well_if_the_mean_is_below_it_too() -> None:
     quiet = bounds_of([0.0, 0.5 * MIB], detect_below=MIB)
-    assert in_band(np.array([0.0, 0.5 * MIB]), quiet).all()
+    assert quiet.holds(np.array([0.0, 0.5 * MIB])).all()
     # At the detection rate itself, and with a mean above it, the band counts.
-    assert not in_band(np.array([0.0, float(MIB)]), quiet)[1]
+    assert not quiet.holds(np.array([0.0, float(MIB)]))[1]
     busy = bounds_of([0.0, 4.0 * MIB], detect_below=MIB)
-    assert not in_band(np.array([0.0, 4.0 * MIB]), busy)[0]
+    assert not busy.holds(np.array([0.0, 4.0 * MIB]))[0]
 
 
 def test_bands_are_shares_of_capacities_that_differ() -> None:
@@ -85,7 +88,7 @@ def test_bands_are_shares_of_capacities_that_differ() -> None:
 
 def test_limits_are_shares_of_the_capacity_and_a_capacity_of_0_is_unknown() -> None:
     states = [BalanceBroker(n, capacity=BrokerCapacity(disk_bytes=c)) for n, c in ((1, 100.0), (2, 0.0), (3, None))]
-    bounds = limit_bounds(model_of(states, [[1]], [1.0]), Resource.DISK, 0.8)
+    bounds = limit_bounds(model_of(states, [[1]], [1.0]), Resource.DISK)
     assert bounds.upper.tolist() == [80.0, math.inf, math.inf]
     disk = next(goal for goal in built_in_goals() if goal.name == "disk_capacity")
     usage = ClusterLoads(model_of(states, [[1]], [1.0], size=[80.0])).usage(np.arange(3))

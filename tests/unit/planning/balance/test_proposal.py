@@ -34,8 +34,6 @@ def test_a_skewed_cluster_is_evened_out_and_stays_so() -> None:
     assert proposal.copied_bytes[-1] == 16e9
     state = proposal.state(len(proposal.actions))
     assert propose(replace(model, replicas=state.replicas, leader=state.leader), GOALS).actions == ()
-    assert proposal.cheapest_prefix(proposal.outside[0]) == 0
-    assert proposal.cheapest_prefix(0.0) <= len(proposal.actions)
 
 
 def test_elections_come_before_copies_and_put_the_leader_first() -> None:
@@ -103,7 +101,7 @@ def test_an_excluded_partition_has_its_reason(
 ) -> None:
     rates, sizes = [10.0 * MIB] * 23 + [write], [1e9] * 23 + [size]
     model = model_of(brokers(3), [[1]] * 24, rates, size=sizes, topics=["t"] * 23 + ["x"])
-    assert [(e.name.topic, e.reason) for e in excluded_partitions(model, limits)] == (
+    assert [(name.topic, reason) for name, reason in excluded_partitions(model, limits).items()] == (
         [] if reason is None else [("x", reason)]
     )
     moved = {a.partition for a in propose(model, GOALS, limits).actions}
@@ -128,7 +126,7 @@ def test_no_replica_moves_of_a_partition_with_one_on_a_dead_broker() -> None:
     """Partitions 0 to 11 have a replica on broker 4, which is down: their move could wait for it for ever."""
     model = model_of([*brokers(3), BalanceBroker(4, alive=False)], [[1, 4]] * 12 + [[1, 2]] * 24, [10.0 * MIB] * 36)
     limits = ProposalLimits()
-    excluded = [(e.name.partition, e.reason) for e in excluded_partitions(model, limits)]
+    excluded = [(name.partition, reason) for name, reason in excluded_partitions(model, limits).items()]
     assert excluded == [(number, Exclusion.DEAD_REPLICA) for number in range(12)]
     moved = {action.partition for action in propose(model, GOALS, limits).actions if action.copies}
     assert moved
@@ -141,7 +139,8 @@ def test_no_replica_moves_of_a_partition_with_one_out_of_sync() -> None:
     behind = model.in_sync.copy()
     behind[:12, 1] = False
     proposal = propose(replace(model, in_sync=behind), GOALS)
-    excluded = [(e.name.partition, e.reason) for e in excluded_partitions(proposal.model, ProposalLimits())]
+    left_out = excluded_partitions(proposal.model, ProposalLimits())
+    excluded = [(name.partition, reason) for name, reason in left_out.items()]
     assert excluded == [(number, Exclusion.OUT_OF_SYNC) for number in range(12)]
     assert min(action.partition for action in proposal.actions if action.copies) >= 12
 
@@ -238,9 +237,6 @@ def test_inputs_that_allow_nothing_are_errors_and_empty_loads_are_not() -> None:
         propose(model_of(brokers(1), [[1]], [1.0]), GOALS)
     with pytest.raises(HeadroomError, match="is unknown"):
         propose(skewed(), GOALS, ProposalLimits(topics=frozenset({"no"})))
-    for limits in ({"max_bytes": 0.0}, {"max_moves": -1}, {"move_overhead_bytes": NAN}):
-        with pytest.raises(HeadroomError):
-            ProposalLimits(**limits)  # type: ignore[arg-type]
     with pytest.raises(HeadroomError, match="excluded"):
         ProposalLimits(topics=frozenset({"t"}), excluded_topics=frozenset({"t"}))
     assert propose(model_of(brokers(2), [[1], [2]], [0.0, 0.0], size=[0.0, 0.0]), GOALS).actions == ()

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
 from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
 from headroom.planning.balance.pricing.price import BatchRun
 from headroom.planning.balance.reports.explanation import explain
-from headroom.planning.balance.reports.prefixes import first_batches, free_actions, gain_ratio, prefix_price, prefixes
+from headroom.planning.balance.reports.prefixes import gain_ratio, prefix_price, prefixes
 from headroom.planning.balance.reports.progress import ProposedBatch, proposal_progress
 from headroom.planning.balance.reports.scorecard import scorecard_of
 from headroom.planning.balance.reports.throttle_choice import ThrottleRequest, ThrottleSource, choose_throttle
-from headroom.planning.balance.search.actions import ActionKind
-from headroom.planning.balance.search.proposal import propose
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.proposal import Proposal, propose
 from headroom.planning.elections.planner import PartitionState
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
@@ -65,6 +65,10 @@ def test_goals_on_topics_are_scored_over_all_topics() -> None:
     assert card.scores[row].tolist() == pytest.approx([(0.838 + 1) / 2] * 2)
 
 
+def first_batches(proposal: Proposal, actions: int) -> list[BalanceBatch]:
+    return make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], CopyLimits())
+
+
 def run_of(found: Sequence[BalanceBatch]) -> BatchRun:
     return BatchRun(found, [{}] * len(found))
 
@@ -77,11 +81,11 @@ def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[Balanc
     count = len(proposal.actions)
     assert numbers == sorted(set(numbers))
     assert (numbers[-1:] == [count]) is bool(count)
-    free = free_actions(proposal)
-    assert all(action.kind is ActionKind.ELECT for action in proposal.actions[:free])
-    whole = first_batches(proposal, count, CopyLimits())
+    free = next((n for n, action in enumerate(proposal.actions) if action.copies), count)
+    assert free in {0, *numbers}
+    whole = first_batches(proposal, count)
     for number in numbers:
-        batches = first_batches(proposal, number, CopyLimits())
+        batches = first_batches(proposal, number)
         price = prefix_price(proposal, number, run_of(whole), 1e12)
         assert price.batches == len(batches)
         assert price.duration_s == run_of(batches).rough_s(1e12)[1]
@@ -106,7 +110,7 @@ def test_a_throttle_in_force_counts_only_if_every_broker_has_one() -> None:
     # 6 partitions on broker 1 alone, at 10 MiB/s each: some move.
     model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
     proposal = propose(model, built_in_goals())
-    batches = first_batches(proposal, len(proposal.actions), CopyLimits())
+    batches = first_batches(proposal, len(proposal.actions))
     with_one = broker(1, leader_bytes_per_s=90_000_000), broker(2, follower_bytes_per_s=80_000_000)
     chosen = choose_throttle(run_of(batches), ThrottleRequest(), state_of(with_one, []))
     assert (chosen.source, chosen.bytes_per_s) == (ThrottleSource.IN_FORCE, 80_000_000)
@@ -120,7 +124,7 @@ def test_a_throttle_in_force_counts_only_if_every_broker_has_one() -> None:
 def test_a_rate_left_over_that_a_batch_does_not_fit_is_not_chosen() -> None:
     model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
     proposal = propose(model, built_in_goals())
-    run = run_of(first_batches(proposal, len(proposal.actions), CopyLimits()))
+    run = run_of(first_batches(proposal, len(proposal.actions)))
     # The leader sends 30 MiB/s, x 1.2 = 37.7 MB/s. With 20 or 35 MB/s the batch would never end, or hardly.
     for left_over, capacity, source in (
         (20_000_000, None, ThrottleSource.RECOMMENDED),
@@ -136,7 +140,7 @@ def test_a_rate_left_over_that_a_batch_does_not_fit_is_not_chosen() -> None:
 def test_a_deadline_that_no_throttle_meets_is_missed_whatever_is_known_of_capacities() -> None:
     model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
     proposal, state = propose(model, built_in_goals()), state_of([broker(1), broker(2)], [])
-    run = run_of(first_batches(proposal, len(proposal.actions), CopyLimits()))
+    run = run_of(first_batches(proposal, len(proposal.actions)))
     # 3 GB in 5 s are 600 MB/s, and 3 x 10 MiB/s are written meanwhile.
     for within_s, capacity, network, rate in (
         (5.0, 100e6, None, 100_000_000),

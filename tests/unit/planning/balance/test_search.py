@@ -69,11 +69,12 @@ def test_elections_are_of_leaders_and_go_to_replicas_in_sync(made) -> None:  # t
     proposal = propose(cluster_model(*made), GOALS)
     leader, in_sync = proposal.model.leader.copy(), [set(row.tolist()) for row in proposal.model.replicas]
     for action in proposal.actions:
+        partition, source, target = action.partition, action.source, action.target
         if action.kind is ELECT:
-            assert leader[action.partition] == action.source
-            assert action.target in in_sync[action.partition]
-            leader[action.partition] = action.target
-        for partition, source, target in action.moves():
+            assert leader[partition] == source
+            assert target in in_sync[partition]
+            leader[partition] = target
+        else:
             assert action.leads is bool(leader[partition] == source)
             leader[partition] = target if action.leads else leader[partition]
             # Its copy has ended before the next action of this partition.
