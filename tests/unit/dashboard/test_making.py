@@ -285,7 +285,7 @@ def test_only_clusters_with_settings_and_the_present_have_forms(client: Client, 
     assert store.client().get("/new/move").status_code == 404
 
 
-def test_what_is_carried_out_now_stands_above_the_moves(client: Client, program: Program) -> None:
+def test_what_is_carried_out_now_is_above_the_moves(client: Client, program: Program) -> None:
     program.makes()
     program.waits()
     url = sent(client, "move", {"drain": "3"}).json()["url"]

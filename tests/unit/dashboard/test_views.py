@@ -153,7 +153,7 @@ def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStor
     assert heat_maps(store, span=900)[0].cells[0][-1].text == "?"
 
 
-def test_only_the_brokers_that_are_furthest_behind_are_in_a_heat_map(store: DashboardStore) -> None:
+def test_only_the_brokers_that_are_furthest_behind_are_shown(store: DashboardStore) -> None:
     store.lags(*((broker, 1, "t", 0, broker) for broker in range(2, 60)))
     over_time, by_source = heat_maps(store)
     for heat_map in (over_time, by_source):

@@ -51,6 +51,11 @@ CONTRACTS = {
     "mark",
     # Attribute of `planning.migration.Place`.
     "side",
+    # A heat map is one.
+    "HeatMap",
+    "HeatCell",
+    "heat_map",
+    "heat_maps",
     # Names of libraries and of modules of scripts/.
     "mark_test_complete",
     "server_side",
