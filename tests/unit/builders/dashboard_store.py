@@ -115,7 +115,7 @@ class DashboardStore:
         envelopes = [{"cluster": CLUSTER, "kind": "tick_end", "tick_ms": TICK_MS, **message} for message in messages]
         times_us = [one["tick_ms"] * 1000 for one in envelopes]
         keys = ("cluster", "kind", "tick_ms")
-        columns = {
+        columns: dict[str, list[Any]] = {
             "key": [json.dumps({key: one[key] for key in keys}).encode() for one in envelopes],
             "value": [value or json.dumps(one).encode() for one in envelopes],
             "topic": ["headroom.ticks"] * len(messages),
@@ -127,7 +127,8 @@ class DashboardStore:
         # The library makes times and dates of numbers only.
         numbers = {"timestamp": DataType.int64(), "date": DataType.int32()}
         schema = DeltaSchema(table.schema().fields).to_arrow()
-        arrays = [Array(columns[f.name], numbers.get(f.name, f.type)).cast(f.type) for f in schema]
+        fields = [schema.field(n) for n in range(len(schema))]
+        arrays = [Array(columns[f.name], numbers.get(f.name, f.type)).cast(f.type) for f in fields]
         write_deltalake(table, ArrowTable.from_arrays(arrays, schema=schema), mode="append")
 
     def alerts(self, *events: AlertEvent) -> None:
