@@ -25,8 +25,8 @@ from headroom.schemas.tables import (
     PARTITION_WRITE_RATE,
     QUARANTINE,
     REASSIGNMENT_PROGRESS,
-    REPLICATION_LAG,
     REPLICA_SIZES,
+    REPLICATION_LAG,
     TABLES,
     THROTTLE_HEADROOM,
 )
