@@ -164,7 +164,7 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
     BenchGroup(
         "acting",
         "Does the page change exactly what the commands change, in few clicks, and for nobody else?",
-        None,
+        8,
         acting.measure,
         acting.ActingOptions,
     ),
