@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import Any
 
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -21,7 +20,6 @@ from headroom.dashboard.rendering import ENVIRONMENT
 from headroom.dashboard.site import Site
 from headroom.dashboard.stream import Stream, require_stream
 from headroom.dashboard.views.blocks import Tone
-from headroom.schemas.errors import HeadroomError
 
 _LOOK_EVERY_S, _AT_LEAST_EVERY_S = 0.5, 5.0
 _TEXTS = {
@@ -63,13 +61,14 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
         offer = site.offers.read(chosen.offer)
         if offer is None:
             raise HTTPException(409, "This button is of an earlier state of the page: load the page again.")
-        return JSONResponse({"url": f"/actions/{_refusing(lambda: actions.begin(offer))}"}, 201)
+        return JSONResponse({"url": f"/actions/{actions.begin(offer)}"}, 201)
 
     @router.get("/{action_id}", response_class=HTMLResponse)
     def page(action_id: str) -> str:
         action = _action(site, actions, action_id)
         return ENVIRONMENT.get_template("action.html").render(
-            action=action,
+            cluster=action.offer.cluster,
+            events=f"/actions/{action_id}/events",
             content=_content(site, action),
             said=_said(action)[1],
             now_ms=site.clock_ms(),
@@ -85,13 +84,13 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
     @router.post("/{action_id}/change")
     def change(action_id: str) -> Response:
         _action(site, actions, action_id)
-        _refusing(lambda: actions.change(action_id))
+        actions.change(action_id)
         return JSONResponse({"url": f"/actions/{action_id}"}, 202)
 
     @router.post("/{action_id}/stop")
     def stop(action_id: str) -> Response:
         _action(site, actions, action_id)
-        _refusing(lambda: actions.stop(action_id))
+        actions.stop(action_id)
         return JSONResponse({"url": f"/actions/{action_id}"}, 202)
 
     return router
@@ -104,14 +103,6 @@ def _action(site: Site, actions: Actions, action_id: str) -> ChosenAction:
         if site.serves(action.offer):
             return action
     raise HTTPException(404, "There is no such action here: the last 200 are kept.")
-
-
-def _refusing(call: Callable[[], Any]) -> Any:
-    """Return what a call returns; an error of it is a conflict with what is, and not a fault of the server."""
-    try:
-        return call()
-    except HeadroomError as error:
-        raise HTTPException(409, str(error)) from None
 
 
 def _said(action: ChosenAction) -> tuple[Tone, str]:

@@ -255,8 +255,9 @@ def _handle_errors(app: FastAPI) -> None:
         return _answer(request, error.status_code, "Refused", text)
 
     @app.exception_handler(HeadroomError)
-    async def on_unreadable(request: Request, error: HeadroomError) -> Response:
-        return _answer(request, 503, "Unreadable", str(error))
+    async def on_error(request: Request, error: HeadroomError) -> Response:
+        # What is asked for is in conflict with what is; what is only read cannot be.
+        return _answer(request, 503 if request.method == "GET" else 409, "Unreadable", str(error))
 
     @app.exception_handler(Exception)
     async def on_failure(request: Request, _: Exception) -> Response:

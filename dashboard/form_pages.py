@@ -54,6 +54,8 @@ def form_pages(site: Site, actions: Actions) -> APIRouter:
             form=FORMS[name],
             values=values,
             cluster=cluster,
+            # It follows nothing.
+            events=None,
             now_ms=site.clock_ms(),
             back=Address(cluster=cluster).url(_BACK[name]),
         )
@@ -65,11 +67,7 @@ def form_pages(site: Site, actions: Actions) -> APIRouter:
             command = FORMS[name].command(filled.values, site.watched(cluster).config)
         except HeadroomError as error:
             raise HTTPException(422, str(error)) from None
-        try:
-            action_id = actions.begin(CommandOffer(cluster, command))
-        except HeadroomError as error:
-            raise HTTPException(409, str(error)) from None
-        return JSONResponse({"url": f"/actions/{action_id}"}, 201)
+        return JSONResponse({"url": f"/actions/{actions.begin(CommandOffer(cluster, command))}"}, 201)
 
     return router
 

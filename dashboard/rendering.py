@@ -88,6 +88,8 @@ def render_page(site: Site, view: View, address: Address) -> str:
         view=view,
         address=address,
         cluster=site.cluster(address),
+        events=address.url(f"/events/{view.value}"),
+        back=address.of_cluster(View.MOVES),
         clusters=_clusters(site),
         can_act=site.can_act(address),
         regions=render_regions(site, view, address),

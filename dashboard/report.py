@@ -15,7 +15,7 @@ from headroom.dashboard.views.alerts import alert_card
 from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, Paragraph, Term, Tone
 from headroom.dashboard.views.headline import headline
 from headroom.dashboard.views.runs import steps_table
-from headroom.dashboard.views.throttles import chart_of
+from headroom.dashboard.views.throttles import charts_of
 from headroom.dashboard.views.timeline import timeline_of
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role
@@ -84,7 +84,7 @@ def _at_the_end(site: Site, address: Address, moment: ClusterMoment) -> list[Blo
 def _throttles(site: Site, ticks: TickRange) -> list[Block]:
     rows = site.tables.rows(THROTTLE_HEADROOM, _THROTTLES_SQL.format(condition=ticks.condition)) or []
     shown = [BrokerRole(row["broker"], Role(row["role"])) for row in rows[:_MOST_CHARTS]]
-    blocks: list[Block] = [chart_of(site, ticks, broker_role) for broker_role in shown]
+    blocks: list[Block] = [*charts_of(site, ticks, shown)] if shown else []
     if len(rows) > len(shown):
         blocks.append(Paragraph(f"{len(rows) - len(shown)} more throttles had replicas behind them, and are left out."))
     return blocks or [Paragraph("No throttle had replicas behind it.")]

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,15 @@ def write_own(file: Path, text: str, is_own: Callable[[bytes], bool], what: str)
         replace_file(file, text)
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be written ({error.strerror})", _OTHER) from None
+
+
+def is_object_with(content: bytes, keys: Iterable[str]) -> bool:
+    """Return whether a file has one JSON object with these keys, for ``write_own``."""
+    try:
+        document = parse_json(decode_text(content))
+    except ValueError:
+        return False
+    return isinstance(document, dict) and set(keys) <= document.keys()
 
 
 def replace_file(path: Path, text: str) -> None:

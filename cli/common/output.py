@@ -71,7 +71,12 @@ def print_json(value: Any) -> None:
     It is in ASCII, so that it is the same JSON whatever the encoding of standard output.
     """
     _note_printed()
-    click.echo(printable_json(json.dumps(with_schema_version(value), indent=2)))
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return an object, or an array of objects, as indented JSON, with the version of its keys."""
+    return printable_json(json.dumps(with_schema_version(value), indent=2))
 
 
 def print_json_line(value: Any) -> None:

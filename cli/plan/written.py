@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headroom.alerts.recommendations.commands import headroom_reassign_run
-from headroom.cli.common.output import echo, with_schema_version
-from headroom.operations.files import write_own
+from headroom.cli.common.output import echo, json_text
+from headroom.operations.files import is_object_with, write_own
 from headroom.operations.plans.batch_files import ROLLBACK_FILE
 from headroom.operations.plans.result import PlanResult
-from headroom.schemas.text import printable_json, shell_quoted
-from headroom.schemas.text.json_text import decode_text, parse_json
+from headroom.schemas.text import shell_quoted
 
 
 @dataclass(frozen=True)
@@ -78,13 +76,8 @@ def write_result(file: Path, result: Mapping[str, Any]) -> None:
     Raises:
         HeadroomError: the file cannot be written, or another kind of file exists there.
     """
-    text = printable_json(json.dumps(with_schema_version(result), indent=2)) + "\n"
-    write_own(file, text, _is_result, "the result of a plan")
+    write_own(file, f"{json_text(result)}\n", _is_result, "the result of a plan")
 
 
 def _is_result(content: bytes) -> bool:
-    try:
-        document = parse_json(decode_text(content))
-    except ValueError:
-        return False
-    return isinstance(document, dict) and {"batches", "rollback", "fingerprint"} <= document.keys()
+    return is_object_with(content, ("batches", "rollback", "fingerprint"))

@@ -18,9 +18,10 @@ import stat
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,8 @@ class ChosenAction:
         offer: its cluster and command.
         made_ms: when it was chosen, epoch milliseconds.
         progress: how far it is.
-        look: output of the look; empty if there was none.
-        output: output of the change so far.
+        look: output of the look; empty if there was none, or it was not read.
+        output: output of the change so far; empty if it was not read.
         exit_code: exit code of the last process that has ended; None if none has.
         change_text: command that a shell would run to carry it out; None if there is nothing to carry out, or it is not
             known yet.
@@ -229,6 +230,15 @@ class Actions:
         # An id is a name in the folder, and nothing else.
         if action_id not in self._names():
             raise LookupError(action_id)
+        action, folder = self._state(action_id), self._folder / action_id
+        return replace(action, look=_output(folder / _LOOK), output=_output(_last_change(folder)))
+
+    def _state(self, action_id: str) -> ChosenAction:
+        """Return an action without its outputs.
+
+        Raises:
+            LookupError: it is not there any more, or is damaged.
+        """
         folder = self._folder / action_id
         record = _read_json(folder / _ACTION_FILE)
         try:
@@ -240,7 +250,7 @@ class Actions:
             raise LookupError(action_id) from None
         if made_ms is None or not is_allowed:
             raise LookupError(action_id)
-        look, change, change_text = _output(folder / _LOOK), _last_change(folder), command.change_text(folder)
+        change, change_text = _last_change(folder), command.change_text(folder)
         if change.exists():
             progress, exit_code = self._ended(
                 change, ActionProgress.CHANGING, ActionProgress.DONE, ActionProgress.FAILED
@@ -253,10 +263,8 @@ class Actions:
                 offer,
                 made_ms,
                 progress,
-                look,
-                _output(change),
-                exit_code,
-                change_text,
+                exit_code=exit_code,
+                change_text=change_text,
                 is_stopping=progress is ActionProgress.CHANGING and (change / _STOPPING_FILE).exists(),
                 goes_on=command.is_made and interrupted and is_recent and change_text is not None,
             )
@@ -271,14 +279,14 @@ class Actions:
             progress = ActionProgress.OUTDATED
         if progress is ActionProgress.SHOWN and change_text is None:
             progress = ActionProgress.NOTHING
-        return ChosenAction(action_id, offer, made_ms, progress, look, "", exit_code, change_text)
+        return ChosenAction(action_id, offer, made_ms, progress, exit_code=exit_code, change_text=change_text)
 
     def all(self) -> list[ChosenAction]:
-        """Return all actions that are kept, the last chosen one first."""
+        """Return all actions that are kept, without their outputs, the last chosen one first."""
         actions = []
         for name in self._names():
             with suppress(LookupError):
-                actions.append(self.read(name))
+                actions.append(self._state(name))
         return sorted(actions, key=lambda action: -action.made_ms)
 
     def _names(self) -> list[str]:
@@ -369,16 +377,18 @@ class Actions:
 
         Moves that were carried out count apart: their folders have the way back, and what may have to go on.
         """
-        every = self.all()
-        carried_out = [one for one in every if one.offer.command.is_made and _changes(self._folder / one.action_id)]
-        others = [one for one in every if one not in carried_out]
-        for action in others:
-            # It cannot be carried out any more, and a large cluster's plan has many megabytes.
+        kept = Counter[bool]()
+        for action in self.all():
+            folder = self._folder / action.action_id
             if action.progress is ActionProgress.OUTDATED:
-                action.offer.command.forget_made(self._folder / action.action_id)
-        for action in (*others[_MOST_KEPT:], *carried_out[_MOST_KEPT:]):
+                # It cannot be carried out any more, and a large cluster's plan has many megabytes.
+                action.offer.command.forget_made(folder)
+            is_carried_out_move = action.offer.command.is_made and _changes(folder) > 0
+            kept[is_carried_out_move] += 1
+            if kept[is_carried_out_move] <= _MOST_KEPT:
+                continue
             if not action.progress.is_running and action.action_id != newest:
-                shutil.rmtree(self._folder / action.action_id, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _not_written(self, error: OSError) -> HeadroomError:
         return HeadroomError(

@@ -116,7 +116,7 @@ class AllowedCommand:
     @property
     def looks_first(self) -> bool:
         """Return whether it shows what it would change."""
-        return _rule_of(self.words)[1].looks_first
+        return self._rule.looks_first
 
     @property
     def is_made(self) -> bool:
@@ -139,7 +139,7 @@ class AllowedCommand:
             folder: folder of the action, with what it has made.
         """
         words = self._carried_out(folder)
-        return None if words is None else [*self._executed(words), *(["--yes"] if _rule_of(self.words)[1].asks else [])]
+        return None if words is None else [*self._executed(words), *(["--yes"] if self._rule.asks else [])]
 
     @property
     def text(self) -> str:
@@ -161,8 +161,12 @@ class AllowedCommand:
             self._making.forget(folder)
 
     @property
+    def _rule(self) -> CommandRule:
+        return _rule_of(self.words)[1]
+
+    @property
     def _making(self) -> Making | None:
-        return _rule_of(self.words)[1].making
+        return self._rule.making
 
     def _carried_out(self, folder: Path) -> Sequence[str] | None:
         return self.words if self._making is None else self._making.carried_out_by(folder)

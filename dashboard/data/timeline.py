@@ -8,7 +8,6 @@ from functools import partial
 
 from headroom.dashboard.data.moment import ClusterMoment, in_range, moment_after
 from headroom.dashboard.data.open_tables import OpenTables
-from headroom.schemas.alerts import AlertState
 from headroom.schemas.records import record
 from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.streaming.delta.query import sql_text
@@ -226,30 +225,27 @@ _COMMANDS_SQL = """SELECT min(at_ms) AS at_ms FROM data
 
 
 @dataclass(frozen=True)
-class AnnotatedTimes:
-    """When something happened that explains a curve, epoch milliseconds each.
+class RangeEvents:
+    """What happened in a range and explains a curve, the last first.
 
     Attributes:
         switches: leader switches of listed partitions.
-        alerts: alerts that began to fire.
-        commands: first steps of commands that changed the cluster.
+        alerts: state changes of alerts.
+        commands_ms: first steps of commands that changed the cluster, epoch milliseconds.
     """
 
-    switches: Sequence[int]
-    alerts: Sequence[int]
-    commands: Sequence[int]
+    switches: Sequence[SwitchedPartitions]
+    alerts: Sequence[AlertStep]
+    commands_ms: Sequence[int]
 
 
-def annotated_times(tables: OpenTables, ticks: TickRange) -> AnnotatedTimes:
-    """Return what a chart of a range annotations.
+def range_events(tables: OpenTables, ticks: TickRange) -> RangeEvents:
+    """Return what happened in a range.
 
     Raises:
         HeadroomError: a table cannot be read.
     """
     cluster = sql_text(ticks.cluster)
     sql = _COMMANDS_SQL.format(cluster=cluster, first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS)
-    return AnnotatedTimes(
-        [switch.tick_ms for switch in leader_switches(tables, ticks)],
-        [step.tick_ms for step in alert_steps(tables, ticks) if step.state == AlertState.FIRING.value],
-        [row["at_ms"] for row in tables.rows(ACTION_JOURNAL, sql) or ()],
-    )
+    commands_ms = [row["at_ms"] for row in tables.rows(ACTION_JOURNAL, sql) or ()]
+    return RangeEvents(leader_switches(tables, ticks), alert_steps(tables, ticks), commands_ms)

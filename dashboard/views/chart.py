@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT = 900, 280
 # Distances of labels on the time axis, and how many there are at most.
 _STEPS_MS = tuple(s * 1000 for s in (5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400))
 _MOST_LABELS = 8
-# Marks of a kind along the axis.
+# Annotations of a kind along the axis.
 _MOST_ANNOTATIONS = 120
 # What is this near to the first or last point is annotated there.
 _NEAR_MS = 30_000
@@ -39,7 +39,7 @@ class ChartLine(NamedTuple):
 
 
 class ChartAnnotations(NamedTuple):
-    """Points of time that a chart annotations, of one kind.
+    """Points of time that a chart annotates, of one kind.
 
     Attributes:
         title: title in the legend.
@@ -66,7 +66,7 @@ def over_time(
         times_ms: points of time, epoch milliseconds, in order.
         lines: lines with as many values, the one in front last.
         text: returns a value as text.
-        annotations: points of time that are marked by upright lines; those beyond the values are left out.
+        annotations: points of time that get upright lines; those far beyond the values are left out.
         from_zero: whether the picture begins at 0; if not, the values are points of time too.
     """
     lines = [line._replace(values=[_finite(value) for value in line.values]) for line in lines]
@@ -112,7 +112,7 @@ def over_time(
 
 
 def _shown(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> list[ChartAnnotations]:
-    """Return the annotations between the first and the last time, one for each distance that can be seen."""
+    """Return the annotations between the first and the last time, or near, one for each distance that can be seen."""
     if not times_ms:
         return []
     first_ms, last_ms = times_ms[0], times_ms[-1]
@@ -120,11 +120,7 @@ def _shown(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> 
     shown = []
     for title, of_kind in annotations:
         # What began a move came just before its first point.
-        near = (
-            min(max(ms, first_ms), last_ms)
-            for ms in of_kind
-            if -_NEAR_MS <= ms - first_ms <= last_ms - first_ms + _NEAR_MS
-        )
+        near = (min(max(ms, first_ms), last_ms) for ms in of_kind if first_ms - _NEAR_MS <= ms <= last_ms + _NEAR_MS)
         apart = {(ms - first_ms) // step_ms: ms for ms in sorted(near, reverse=True)}
         if apart:
             shown.append(ChartAnnotations(title, sorted(apart.values())))

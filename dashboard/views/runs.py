@@ -26,23 +26,11 @@ _TONES = {
 }
 _STATES = {"done": Tone.GOOD, "ended early": Tone.WARNING, "not ended": Tone.UNKNOWN}
 _PROGRESS_TONES = {
+    **{progress.value: Tone.QUIET for progress in ActionProgress},
     ActionProgress.DONE.value: Tone.GOOD,
     ActionProgress.FAILED.value: Tone.CRITICAL,
     ActionProgress.NOT_POSSIBLE.value: Tone.WARNING,
     ActionProgress.LOST.value: Tone.UNKNOWN,
-    **dict.fromkeys(
-        (
-            p.value
-            for p in (
-                ActionProgress.LOOKING,
-                ActionProgress.NOTHING,
-                ActionProgress.SHOWN,
-                ActionProgress.OUTDATED,
-                ActionProgress.CHANGING,
-            )
-        ),
-        Tone.QUIET,
-    ),
 }
 _ACTION_COLUMNS = (
     DataColumn("made_ms", "chosen", Kind.MOMENT),

@@ -10,7 +10,7 @@ from headroom.alerts.recommendations.commands import headroom_apply
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.history import ThrottlePoint, throttle_history
 from headroom.dashboard.data.moment import ClusterMoment
-from headroom.dashboard.data.timeline import AnnotatedTimes, TickRange, annotated_times
+from headroom.dashboard.data.timeline import RangeEvents, TickRange, range_events
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import (
     NO_TICK,
@@ -28,7 +28,7 @@ from headroom.dashboard.views.blocks import (
 from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
-from headroom.schemas.alerts import TOO_LOW, Verdict
+from headroom.schemas.alerts import TOO_LOW, AlertState, Verdict
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text
@@ -154,7 +154,7 @@ def _of_broker(site: Site, address: Address, moment: ClusterMoment, broker_role:
     if status is None:
         text = f"Broker {broker_role.broker} has no row as {broker_role.role.value} in this tick."
         return [Paragraph(text, Tone.UNKNOWN)]
-    blocks: list[Block] = [chart_of(site, TickRange.until(moment, address.at, address.span), broker_role)]
+    blocks: list[Block] = [*charts_of(site, TickRange.until(moment, address.at, address.span), [broker_role])]
     behind = [
         {
             **vars(p),
@@ -176,12 +176,26 @@ def _of_broker(site: Site, address: Address, moment: ClusterMoment, broker_role:
     return blocks
 
 
-def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
-    """Return the chart of a throttle over a range.
+def charts_of(site: Site, ticks: TickRange, broker_roles: Sequence[BrokerRole]) -> list[Chart]:
+    """Return the charts of throttles over a range. If what they annotate cannot be read, their notes say why.
 
     Raises:
-        HeadroomError: the table cannot be read.
+        HeadroomError: the table of throttles cannot be read.
     """
+    try:
+        annotations, unannotated = annotations_of(range_events(site.tables, ticks)), ""
+    except HeadroomError as error:
+        annotations, unannotated = [], f"Without switches, alerts and commands: {error}"
+    return [_chart(site, ticks, broker_role, annotations, unannotated) for broker_role in broker_roles]
+
+
+def _chart(
+    site: Site,
+    ticks: TickRange,
+    broker_role: BrokerRole,
+    annotations: Sequence[ChartAnnotations],
+    unannotated: str,
+) -> Chart:
     points = throttle_history(site.tables, ticks, broker_role)
     role = "leader" if broker_role.role is Role.LEADER else "destination"
     subject = f"broker {broker_role.broker} as {role}"
@@ -194,27 +208,19 @@ def chart_of(site: Site, ticks: TickRange, broker_role: BrokerRole) -> Chart:
         ChartLine("measured", [p.quota_bytes_per_s for p in points]),
         ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
-    annotations, unannotated = _annotations(site, ticks)
     svg = over_time(title, [p.tick_ms for p in points], lines, annotations=annotations) if points else ""
     most = max((point.ticks for point in points), default=1)
     note = f"Each point is the worst of up to {most} ticks." if most > 1 else ""
     return Chart(title, svg, table, f"{note} {unannotated}".strip())
 
 
-def _annotations(site: Site, ticks: TickRange) -> tuple[list[ChartAnnotations], str]:
-    """Return what a chart annotates, and if that cannot be read, why; the throttle is shown in any case."""
-    try:
-        return annotations_of(annotated_times(site.tables, ticks)), ""
-    except HeadroomError as error:
-        return [], f"Without switches, alerts and commands: {error}"
-
-
-def annotations_of(times: AnnotatedTimes) -> list[ChartAnnotations]:
+def annotations_of(happened: RangeEvents) -> list[ChartAnnotations]:
     """Return what charts annotate on their axis of time."""
+    firing = [step.tick_ms for step in happened.alerts if step.state == AlertState.FIRING.value]
     return [
-        ChartAnnotations("leader switch", times.switches),
-        ChartAnnotations("alert", times.alerts),
-        ChartAnnotations("command", times.commands),
+        ChartAnnotations("leader switch", [switch.tick_ms for switch in happened.switches]),
+        ChartAnnotations("alert", firing),
+        ChartAnnotations("command", happened.commands_ms),
     ]
 
 

@@ -10,12 +10,11 @@ from headroom.dashboard.data.timeline import (
     MOST_EVENTS,
     AlertStep,
     ProgressPoint,
+    RangeEvents,
     ThrottleStep,
     TickRange,
-    alert_steps,
-    annotated_times,
-    leader_switches,
     progress_history,
+    range_events,
     rate_changes,
 )
 from headroom.dashboard.site import Site
@@ -76,12 +75,15 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
         HeadroomError: a table cannot be read.
     """
     points = progress_history(site.tables, ticks)
-    rows = sorted(_events(site, ticks), key=lambda row: -row["at_ms"])
+    happened = range_events(site.tables, ticks)
+    rows = sorted(_events(site, ticks, happened), key=lambda row: -row["at_ms"])
     linked = [{**row, "url": address.url(View.MOVES, at=row["at_ms"], page=None, sort=None)} for row in rows]
     note = f"At most the last {MOST_EVENTS} of each kind." if len(rows) >= MOST_EVENTS else ""
     empty = "Nothing happened: no alert, switch, change of a throttle, or command."
-    charts = _charts(points, ticks, annotations_of(annotated_times(site.tables, ticks)))
-    return [*charts, DataTable("events", "What happened", _COLUMNS, linked, empty, note)]
+    return [
+        *_charts(points, ticks, annotations_of(happened)),
+        DataTable("events", "What happened", _COLUMNS, linked, empty, note),
+    ]
 
 
 def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations]) -> list[Block]:
@@ -107,13 +109,13 @@ def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequ
     return blocks
 
 
-def _events(site: Site, ticks: TickRange) -> Iterator[Row]:
-    for switch in leader_switches(site.tables, ticks):
+def _events(site: Site, ticks: TickRange, happened: RangeEvents) -> Iterator[Row]:
+    for switch in happened.switches:
         names = join_names(switch.names, switch.partitions)
         text = f"{names}: broker {switch.previous_leader} to broker {switch.broker}"
         yield _event(switch.tick_ms, "leader", Tone.QUIET, text)
     yield from _changes(rate_changes(site.tables, ticks))
-    for step in alert_steps(site.tables, ticks):
+    for step in happened.alerts:
         yield _event(step.tick_ms, "alert", _alert_tone(step), f"{step.state} {step.severity}: {step.summary}.")
     sql = _STEPS_SQL.format(
         cluster=sql_text(ticks.cluster), first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS

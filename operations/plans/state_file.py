@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from headroom.operations.files import read_json, write_own
+from headroom.operations.files import is_object_with, read_json, write_own
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import is_id
-from headroom.schemas.text.json_text import decode_text, parse_json
 
 _T = TypeVar("_T")
 STATE_VERSION = 1
@@ -43,11 +42,7 @@ def write_state_json(file: Path, state: Mapping[str, Any]) -> None:
 
 
 def _is_state(content: bytes) -> bool:
-    try:
-        document = parse_json(decode_text(content))
-    except ValueError:
-        return False
-    return isinstance(document, dict) and {"version", "cluster", "brokers"} <= document.keys()
+    return is_object_with(content, ("version", "cluster", "brokers"))
 
 
 def read_state(file: Path) -> ClusterState:

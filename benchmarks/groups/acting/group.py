@@ -12,15 +12,15 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.acting.forged import ForgedRequests
 from benchmarks.groups.acting.killed import KilledMoves
 from benchmarks.groups.acting.served_page import CountingBrowser, ServedPage
 from benchmarks.groups.acting.tasks import Tasks
+from benchmarks.groups.dashboard.page_process import chromium
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure
 from headroom.schemas.tables import THROTTLE_HEADROOM
@@ -42,9 +42,7 @@ def measure(on_progress: OnProgress, options: ActingOptions) -> list[Figure]:
     Raises:
         HeadroomError: there is no Chromium, or a task did not come to its end.
     """
-    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if executable is None:
-        raise failure("there is no Chromium to open the page with")
+    executable = chromium()
     # Only here: other groups need no browser.
     from playwright.sync_api import sync_playwright
 
@@ -54,11 +52,11 @@ def measure(on_progress: OnProgress, options: ActingOptions) -> list[Figure]:
         with bench.watch() as watch, ServedPage(bench) as served, sync_playwright() as playwright:
             verdicts = Path(bench.store) / THROTTLE_HEADROOM.path / "_delta_log"
             watch.wait(verdicts.exists, _VERDICT_S, "the table of verdicts")
-            chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-            browser = CountingBrowser(chromium.new_page(), served)
+            opened = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+            browser = CountingBrowser(opened.new_page(), served)
             browser.log_in()
             done = list(Tasks(bench, served, browser, on_progress).run())
-            chromium.close()
+            opened.close()
             sent, changed = ForgedRequests(bench, served).changed(on_progress)
             killed = KilledMoves(bench, served)
             moves = [killed.record(number, on_progress) for number in range(options.moves)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +15,7 @@ import httpx
 import psutil
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
-from headroom.cli.common.child_process import headroom_command
+from benchmarks.groups.dashboard.page_process import start_page
 from headroom.cluster.embedded.patience import Patience
 from headroom.dashboard.acting.actions import FOLDER
 
@@ -53,16 +52,8 @@ class ServedPage:
         Raises:
             HeadroomError: it was not served.
         """
-        command = headroom_command("dashboard", "--config", str(self._bench.config), "--listen", self._listen)
-        environment = {**os.environ, "HEADROOM_DASHBOARD__TOKEN": TOKEN}
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line.startswith("Dashboard: "):
-            raise failure(f"the page was not served: {line.strip() or 'no line'}")
-        self.url = line.split()[1].rstrip("/")
+        token = {"HEADROOM_DASHBOARD__TOKEN": TOKEN}
+        self._process, self.url = start_page(self._bench.config, self._listen, token)
         self._listen = urlsplit(self.url).netloc
 
     def kill_all(self) -> int:

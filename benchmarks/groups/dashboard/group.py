@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -37,11 +36,11 @@ from urllib.parse import urlsplit
 import psutil
 from deltalake import DeltaTable, QueryBuilder
 
-from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups.dashboard.day_store import BROKERS, TICK_MS, DayStore, make_day
+from benchmarks.groups.dashboard.page_process import chromium, start_page
 from benchmarks.options.fields import AT_LEAST_ONE, COUNT, SECONDS, option
 from benchmarks.results import Figure, percentile
-from headroom.cli.common.child_process import headroom_command
 from headroom.dashboard.address import View
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
@@ -76,9 +75,7 @@ def measure(on_progress: OnProgress, options: DashboardOptions) -> list[Figure]:
     Raises:
         HeadroomError: there is no Chromium, or the page did not answer.
     """
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        raise failure("there is no Chromium to open the page with")
+    browser = chromium()
     with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder, ExitStack() as stack:
         last_ms = int(time.time() * 1000) // TICK_MS * TICK_MS
         store = make_day(Path(folder), last_ms, options.partitions, on_progress)
@@ -102,14 +99,9 @@ def _served(store: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         f'[cluster]\nname = "{CLUSTER}"\nbootstrap_servers = "127.0.0.1:9092"\n[store]\npath = "{store}"\n',
         encoding="utf-8",
     )
-    command = headroom_command("dashboard", "--config", str(config), "--listen", "127.0.0.1:0")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process, url = start_page(config)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line.startswith("Dashboard: "):
-            raise failure(f"the page was not served: {line.strip() or 'no line'}")
-        yield process, line.split()[1].rstrip("/")
+        yield process, url
     finally:
         process.terminate()
         process.wait()

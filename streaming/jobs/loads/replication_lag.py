@@ -40,6 +40,8 @@ _FOLLOWERS_SQL = """SELECT broker, leader AS source_broker, count(*) AS follower
     FROM (SELECT DISTINCT topic, "partition", leader, unnest(replicas) AS broker FROM data WHERE {condition})
     WHERE leader >= 0 AND broker <> leader GROUP BY broker, leader"""
 
+_NO_GAUGE = {"replicas": 0, "behind": 0, "unknown": 0, "lag_offsets": 0, "greatest_lag_offsets": None}
+
 
 @dataclass(frozen=True)
 class ReplicationLagRow:
@@ -138,25 +140,11 @@ def replication_lags(store_path: str, cluster: str, tick_ms: int) -> list[Replic
     lags = query(store_path, FETCHER_LAG.path, _LAGS_SQL.format(condition=condition)) or []
     named = query(store_path, LEADER_DISTRIBUTION.path, _FOLLOWERS_SQL.format(condition=condition)) or []
     followers = {(row["broker"], row["source_broker"]): int(row["followers"]) for row in named}
-    none = {"replicas": 0, "behind": 0, "unknown": 0, "lag_offsets": 0, "greatest_lag_offsets": None}
     by_pair = {(row["broker"], row["source_broker"]): row for row in lags}
     rows = []
-    for pair in sorted(by_pair.keys() | followers.keys()):
-        of_pair = by_pair.get(pair, none)
-        missing = max(0, followers.get(pair, 0) - of_pair["replicas"]) if followers else None
-        rows.append(
-            ReplicationLagRow(
-                cluster=cluster,
-                tick_ms=tick_ms,
-                date=day,
-                broker=pair[0],
-                source_broker=pair[1],
-                replicas=of_pair["replicas"],
-                behind=of_pair["behind"],
-                unknown=of_pair["unknown"],
-                missing=missing,
-                lag_offsets=of_pair["lag_offsets"],
-                greatest_lag_offsets=of_pair["greatest_lag_offsets"],
-            )
-        )
+    for broker, source_broker in sorted(by_pair.keys() | followers.keys()):
+        gauges = by_pair.get((broker, source_broker), _NO_GAUGE)
+        missing = max(0, followers.get((broker, source_broker), 0) - gauges["replicas"]) if followers else None
+        of_pair = {**gauges, "broker": broker, "source_broker": source_broker, "missing": missing}
+        rows.append(ReplicationLagRow(cluster=cluster, tick_ms=tick_ms, date=day, **of_pair))
     return rows

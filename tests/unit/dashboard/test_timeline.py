@@ -13,15 +13,15 @@ from headroom.cli.main import headroom
 from headroom.dashboard.app import played
 from headroom.dashboard.data.timeline import (
     MOST_POINTS,
-    AnnotatedTimes,
     TickRange,
-    annotated_times,
     leader_switches,
     progress_history,
+    range_events,
 )
 from headroom.dashboard.report import report
 from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
 from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
+from headroom.dashboard.views.throttles import annotations_of
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
@@ -225,8 +225,11 @@ def test_the_command_refuses_ranges_clusters_and_topics_that_are_none(
 def test_what_happened_is_marked_on_the_axis_of_charts(moved: DashboardStore) -> None:
     moved.alerts(event("a", tick_ms=TICK_MS - 3000), event("a", state="resolved", tick_ms=TICK_MS - 1000))
     moved.journal({"at_ms": TICK_MS - 2000}, {"at_ms": TICK_MS - 1000}, {"run_id": "r2", "at_ms": TICK_MS - 90_000_000})
-    times = annotated_times(moved.site().tables, DAY)
-    assert times == AnnotatedTimes([TICK_MS - 3000], [TICK_MS - 3000], [TICK_MS - 2000])
+    assert annotations_of(range_events(moved.site().tables, DAY)) == [
+        ChartAnnotations("leader switch", [TICK_MS - 3000]),
+        ChartAnnotations("alert", [TICK_MS - 3000]),
+        ChartAnnotations("command", [TICK_MS - 2000]),
+    ]
     for page in ("/timeline?span=900", "/throttles?broker=2&span=900"):
         text = moved.client().get(page).text
         for name in ("leader switch", "alert", "command"):
