@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headroom.schemas.config import KafkaSettings, TicksSettings
+from headroom.schemas.config import KafkaSettings, OriginSettings, TicksSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text.json_text import decode_text
 
@@ -33,6 +33,8 @@ def secret(value: str | None, file: str | None, subject: str) -> str | None:
 
 def section_of(kafka: KafkaSettings) -> str:
     """Return the section of the settings that errors about a connection name."""
+    if isinstance(kafka, OriginSettings):
+        return "migration.origin"
     return "ticks" if isinstance(kafka, TicksSettings) else "cluster"
 
 

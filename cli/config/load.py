@@ -60,6 +60,7 @@ def load_file(path: str | None, environ: Mapping[str, str] | None = None) -> Loa
     own_ticks = bool(settings.ticks.bootstrap_servers.strip())
     require_readable(settings.cluster, "cluster", by_spark=not own_ticks)
     require_readable(settings.ticks, "ticks", by_spark=own_ticks)
+    require_readable(settings.migration.origin, "migration.origin", by_spark=False)
     return LoadedFile(settings, origins)
 
 

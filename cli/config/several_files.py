@@ -19,7 +19,7 @@ from headroom.schemas.quantities import parse_addresses
 log = logging.getLogger(__name__)
 
 # Sections that each file has for its own cluster. A section that is not listed is shared.
-_OWN_SECTIONS = frozenset({"cluster", "collect", "elections", "reassign", "balance"})
+_OWN_SECTIONS = frozenset({"cluster", "collect", "elections", "reassign", "balance", "migration"})
 # Keys of shared sections that each file has for its own cluster: the way to the ticks topic, the advice of alerts, and
 # the store of the commands, which have the journal there.
 _OWN_KEYS: frozenset[Key] = frozenset(

@@ -153,7 +153,7 @@ def _meanings(kind: type) -> dict[str, str]:
 
 def _plain_meaning(meaning: str, section: str) -> str:
     """Return a meaning without Python's terms, and with the section's own variables for inherited keys."""
-    text = re.sub(r"\bNone\b", "not set", meaning).replace("HEADROOM_CLUSTER__", f"HEADROOM_{section.upper()}__")
+    text = re.sub(r"\bNone\b", "not set", meaning).replace("HEADROOM_CLUSTER__", env_name((section, "")))
     return text[:1].upper() + text[1:]
 
 

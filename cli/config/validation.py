@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from headroom.cli.config.notify_validation import notify_errors
 from headroom.cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
+from headroom.cli.config.sources import env_name
 from headroom.schemas.config import (
     AlertSettings,
     BalanceSettings,
@@ -156,6 +157,9 @@ RANGES: dict[tuple[str, str], Range] = {
     ("balance", "network_in_capacity"): TRAFFIC,
     ("balance", "network_out_capacity"): TRAFFIC,
     ("balance", "replica_capacity"): COUNT,
+    ("migration", "prepare"): NO_SECONDS_OR_MORE,
+    ("migration", "quiet_s"): SECONDS,
+    ("migration.origin", "request_timeout_ms"): Range(0, above=True, maximum=_INT),
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -196,18 +200,24 @@ def _errors(settings: Settings) -> Iterator[SettingError]:
     yield from _sources(settings.collect)
     yield from _connection("cluster", settings.cluster)
     yield from _connection("ticks", settings.ticks)
-    yield from _unused_security(settings)
+    yield from _connection("migration.origin", settings.migration.origin)
+    yield from _unused_security("ticks", settings.ticks, "the cluster of the topic")
+    yield from _unused_security("migration.origin", settings.migration.origin, "the origin")
     yield from _ratios(settings.alerts)
     yield from notify_errors(settings.notify)
 
 
 def _texts(settings: Settings) -> Iterator[SettingError]:
-    for key in (("cluster", "name"), ("store", "path")):
-        if not getattr(getattr(settings, key[0]), key[1]).strip():
+    for key in (("cluster", "name"), ("store", "path"), ("migration.origin", "name")):
+        if not attrgetter(".".join(key))(settings).strip():
             yield SettingError(key, "must not be empty")
-    if not settings.cluster.name.isprintable():
-        # The name is part of every row, log line and label; a line break in it would forge a line.
-        yield SettingError(("cluster", "name"), "must have no control character or line break in it")
+    for key in (("cluster", "name"), ("migration.origin", "name"), ("migration", "groups")):
+        if not attrgetter(".".join(key))(settings).isprintable():
+            # A name is part of rows, log lines and labels; a line break in it would forge a line.
+            yield SettingError(key, "must have no control character or line break in it")
+    if settings.migration.origin.bootstrap_servers and settings.migration.origin.name == settings.cluster.name:
+        rule = f"is {settings.cluster.name}, as cluster.name is: the two clusters need names of their own"
+        yield SettingError(("migration.origin", "name"), rule, "Name the origin otherwise.")
     if not TOPIC.fullmatch(settings.ticks.topic):
         remedy = "Use letters, digits, dots, _ and -, at most 249."
         yield SettingError(("ticks", "topic"), "must be the name of a topic", remedy)
@@ -334,14 +344,14 @@ def _sasl(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
     if not kafka.sasl_username:
         yield SettingError((section, "sasl_username"), f"is not set but {protocol} needs it", "Set it.")
     if not kafka.sasl_password and not kafka.sasl_password_file:
-        variable = f"HEADROOM_{section.upper()}__SASL_PASSWORD"
+        variable = env_name((section, "sasl_password"))
         remedy = f"Give it by {variable}, or name a file in {section}.sasl_password_file."
         yield SettingError((section, "sasl_password"), f"is not set but {protocol} needs it", remedy)
 
 
 def _unused_by_protocol(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
     """Yield an error for settings of SASL or TLS that the protocol does not use."""
-    # Without a cluster of their own, no setting of the ticks has an effect.
+    # Without a cluster of its own, no setting of the section has an effect.
     if not kafka.bootstrap_servers:
         return
     default = KafkaSettings()
@@ -354,12 +364,12 @@ def _unused_by_protocol(section: str, kafka: KafkaSettings) -> Iterator[SettingE
                 yield SettingError((section, item.name), rule, remedy)
 
 
-def _unused_security(settings: Settings) -> Iterator[SettingError]:
-    """Yield an error for security settings of ``[ticks]`` without a cluster, which would silently have no effect."""
-    if settings.ticks.bootstrap_servers:
+def _unused_security(section: str, kafka: KafkaSettings, what: str) -> Iterator[SettingError]:
+    """Yield an error for security settings of a section without a cluster, which would silently have no effect."""
+    if kafka.bootstrap_servers:
         return
     default = KafkaSettings()
     for item in fields(KafkaSettings):
-        if item.name != "request_timeout_ms" and getattr(settings.ticks, item.name) != getattr(default, item.name):
-            remedy = "Name the cluster of the topic in ticks.bootstrap_servers, or leave this out."
-            yield SettingError(("ticks", item.name), "has no effect while ticks.bootstrap_servers is empty", remedy)
+        if item.name != "request_timeout_ms" and getattr(kafka, item.name) != getattr(default, item.name):
+            remedy = f"Name {what} in {section}.bootstrap_servers, or leave this out."
+            yield SettingError((section, item.name), f"has no effect while {section}.bootstrap_servers is empty", remedy)

@@ -36,7 +36,7 @@ RATES: frozenset[Key] = frozenset(
     }
 )
 BYTES: frozenset[Key] = frozenset({("balance", "move_overhead")})
-DURATIONS: frozenset[Key] = frozenset({("alerts", "finish_within"), ("balance", "history")})
+DURATIONS: frozenset[Key] = frozenset({("alerts", "finish_within"), ("balance", "history"), ("migration", "prepare")})
 PERCENTAGES: frozenset[Key] = frozenset(
     {("alerts", "leader_imbalance_percentage"), ("reassign", "rate_percentile"), ("balance", "percentile")}
 )

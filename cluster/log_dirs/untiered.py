@@ -15,13 +15,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from headroom.cluster.admin.config_keys import BROKER
+from headroom.cluster.admin.list_offsets import END, FIRST_LOCAL, FIRST_NOT_UPLOADED, WITH_ALL, list_offsets
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.each_broker import ask_each
 from headroom.cluster.model import Snapshot
@@ -29,10 +28,6 @@ from headroom.planning.log_dirs.broker_logs import BrokerLogs
 from headroom.schemas.keys import TopicPartition
 
 _SKIPS_UPLOADED = "follower.fetch.last.tiered.offset.enable"
-# Timestamps that stand for an offset (``ListOffsetsRequest``), and the first version of the request with all of them.
-_END, _FIRST_LOCAL, _FIRST_NOT_UPLOADED = -1, -4, -6
-_VERSION = 11
-_Topic = ListOffsetsRequest.ListOffsetsTopic
 
 
 def with_untiered_bytes(
@@ -91,7 +86,7 @@ def _untiered_ratios(
     """
     try:
         pending, first, end = (
-            _offsets(connection, leader, names, which, timeout_s) for which in (_FIRST_NOT_UPLOADED, _FIRST_LOCAL, _END)
+            _offsets(connection, leader, names, which, timeout_s) for which in (FIRST_NOT_UPLOADED, FIRST_LOCAL, END)
         )
     except KafkaError:
         return {}
@@ -106,17 +101,9 @@ def _offsets(
     connection: AdminConnection, leader: int, names: Iterable[TopicPartition], which: int, timeout_s: float
 ) -> dict[TopicPartition, int]:
     """Return an offset of each partition; those without it, or of which the broker does not know it, are missing."""
-    by_topic: dict[str, list[Any]] = defaultdict(list)
-    for topic, partition in names:
-        by_topic[topic].append(_Topic.ListOffsetsPartition(partition_index=partition, timestamp=which))
-    topics = [_Topic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
-    request = ListOffsetsRequest(isolation_level=0, topics=topics, min_version=_VERSION)
-    return {
-        TopicPartition(topic.name, p.partition_index): p.offset
-        for topic in connection.send(request, leader, timeout_s).topics
-        for p in topic.partitions
-        if not p.error_code and p.offset >= 0
-    }
+    times = dict.fromkeys(names, which)
+    listed = list_offsets(connection, leader, times, timeout_s, min_version=WITH_ALL)
+    return {name: found.offset for name, found in listed.items()}
 
 
 def _with_ratios(logs: BrokerLogs, ratios: Mapping[TopicPartition, float]) -> BrokerLogs:

@@ -5,6 +5,7 @@ from headroom.schemas.config.balance import BalanceSettings
 from headroom.schemas.config.collect import CollectSettings, Source
 from headroom.schemas.config.elections import ElectionSettings
 from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, LogDirVolumes, SecurityProtocol, TicksSettings
+from headroom.schemas.config.migration import MigrationSettings, OriginSettings
 from headroom.schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
 from headroom.schemas.config.reassign import ReassignSettings
 from headroom.schemas.config.servers import DEFAULT_LISTEN, DashboardSettings, MetricsSettings
@@ -26,7 +27,9 @@ __all__ = [
     "LogDirVolumes",
     "MaintenanceWindow",
     "MetricsSettings",
+    "MigrationSettings",
     "NotifySettings",
+    "OriginSettings",
     "ReassignSettings",
     "SecurityProtocol",
     "Settings",

@@ -9,6 +9,7 @@ from headroom.schemas.config.balance import BalanceSettings
 from headroom.schemas.config.collect import CollectSettings
 from headroom.schemas.config.elections import ElectionSettings
 from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
+from headroom.schemas.config.migration import MigrationSettings
 from headroom.schemas.config.notify import NotifySettings
 from headroom.schemas.config.reassign import ReassignSettings
 from headroom.schemas.config.servers import DashboardSettings, MetricsSettings
@@ -32,6 +33,7 @@ class Settings:
     elections: ElectionSettings = field(default_factory=ElectionSettings)
     reassign: ReassignSettings = field(default_factory=ReassignSettings)
     balance: BalanceSettings = field(default_factory=BalanceSettings)
+    migration: MigrationSettings = field(default_factory=MigrationSettings)
 
     def ticks_cluster(self) -> KafkaSettings:
         """Return the connection settings of the cluster with the ticks topic: its own, or the watched cluster's."""

@@ -1,0 +1,98 @@
+"""Consumer groups of a cluster: their committed offsets, whether they are active, and a commit in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError, NoError
+from kafka.structs import OffsetAndMetadata
+
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+# States of a group without members.
+_INACTIVE = ("Dead", "Empty")
+_READ = "See that its brokers are up, and that this user has DESCRIBE on groups and topics; then run it again."
+_T = TypeVar("_T")
+
+
+def read_groups(connection: AdminConnection, subject: str) -> dict[str, bool | None]:
+    """Return the groups of a cluster, with whether each has members now; None if unknown, as before Kafka 2.6.
+
+    The list has groups of both protocols. A description of a group of the newer one is refused as if there were none.
+
+    Args:
+        connection: the admin connection.
+        subject: the cluster, for errors.
+
+    Raises:
+        HeadroomError: a broker did not answer, or refused.
+    """
+    groups = _asked(connection, subject, lambda client: client.list_groups())
+    states = {group["group_id"]: group.get("group_state") or None for group in groups}
+    return {group: None if states[group] is None else states[group] not in _INACTIVE for group in sorted(states)}
+
+
+def read_committed(
+    connection: AdminConnection, subject: str, groups: Collection[str], names: Collection[TopicPartition]
+) -> dict[str, dict[TopicPartition, int]]:
+    """Return the committed offsets of groups by partition; partitions without one are missing.
+
+    Args:
+        connection: the admin connection.
+        subject: the cluster, for errors.
+        groups: the groups.
+        names: the partitions.
+
+    Raises:
+        HeadroomError: a broker did not answer, or refused.
+    """
+    if not groups or not names:
+        return {group: {} for group in groups}
+    wanted = {group: list(names) for group in groups}
+    found = _asked(connection, subject, lambda client: client.list_group_offsets(wanted))
+    # Kafka's -1: the group has committed nothing of the partition.
+    return {
+        group: {
+            TopicPartition(*name): committed.offset
+            for name, committed in found.get(group, {}).items()
+            if committed.offset >= 0
+        }
+        for group in groups
+    }
+
+
+def commit_offsets(
+    connection: AdminConnection, subject: str, group: str, offsets: Mapping[TopicPartition, int]
+) -> None:
+    """Commit offsets in the place of a group, which must have no members.
+
+    Args:
+        connection: the admin connection.
+        subject: the cluster, for errors.
+        group: the group.
+        offsets: offset by partition.
+
+    Raises:
+        HeadroomError: offsets were not committed; names the partitions.
+    """
+    values = {name: OffsetAndMetadata(offset, "", None) for name, offset in offsets.items()}
+    answers = _asked(connection, subject, lambda client: client.alter_group_offsets(group, values))
+    refused = {TopicPartition(*name): error for name, error in answers.items() if error is not NoError}
+    missing = offsets.keys() - {TopicPartition(*name) for name in answers}
+    if refused or missing:
+        names = ", ".join(map(str, sorted({*refused, *missing})))
+        why = ", ".join(sorted({error.__name__ for error in refused.values()})) or "no answer"
+        rule = f"{len(refused) + len(missing)} of {len(offsets)} offsets were not committed ({names}: {why})"
+        remedy = "Stop its consumers, and see that this user has READ on the group; then run it again."
+        raise HeadroomError(f"group {group} on {subject}", rule, remedy)
+
+
+def _asked(connection: AdminConnection, subject: str, ask: Callable[[KafkaAdminClient], _T]) -> _T:
+    try:
+        return ask(connection.client())
+    except KafkaError as error:
+        raise HeadroomError(f"groups of {subject}", f"could not be read ({type(error).__name__})", _READ) from None

@@ -1,0 +1,179 @@
+"""One cluster of a migration, the origin or the target: what is read of it, and the one change that is made."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from kafka.errors import KafkaError
+
+from headroom.cluster.admin.list_offsets import (
+    END,
+    NEWEST,
+    START,
+    WITH_ISOLATION,
+    WITH_NEWEST,
+    ListedOffset,
+    list_offsets,
+)
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.each_broker import ask_each
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.cluster.migration.groups import commit_offsets, read_committed, read_groups
+from headroom.cluster.migration.records import RecordReader, record_reader
+from headroom.cluster.migration.topics import ClusterTopics, read_rules, read_topics
+from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
+from headroom.schemas.config import KafkaSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+
+class MigrationCluster:
+    """Reads one cluster of a migration on its own connections, and commits offsets of groups.
+
+    Args:
+        kafka: the cluster.
+        name: name of the cluster.
+    """
+
+    def __init__(self, kafka: KafkaSettings, name: str) -> None:
+        self.name = name
+        self.subject = f"cluster {name}"
+        self._kafka = kafka
+        self._timeout_s = kafka.request_timeout_ms / 1000
+        self._connection = AdminConnection(kafka)
+        self._brokers = BrokerFailover.for_command(self._connection, self._timeout_s)
+
+    def __enter__(self) -> MigrationCluster:
+        """Connect and return this object.
+
+        Raises:
+            HeadroomError: no broker could be reached.
+        """
+        self._connection.client()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the connections."""
+        self._connection.close()
+
+    def topics(self) -> ClusterTopics:
+        """Return all topics, and the id of the cluster.
+
+        Raises:
+            HeadroomError: they could not be read.
+        """
+        try:
+            return read_topics(self._brokers)
+        except MetadataError as error:
+            raise self._unread(error) from None
+
+    def rules(self, topics: Collection[str]) -> dict[str, TopicRules]:
+        """Return the settings of topics; a topic whose settings this user may not read is missing.
+
+        Raises:
+            HeadroomError: no broker answered.
+        """
+        try:
+            return read_rules(self._brokers, topics)
+        except MetadataError as error:
+            raise self._unread(error) from None
+
+    def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
+        """Return the offsets of all partitions of topics; what a leader does not report is None."""
+        by_leader = _by_leader(topics)
+        start, end = self._listed(by_leader, START), self._listed(by_leader, END)
+        stable = self._listed(by_leader, END, committed=True)
+        newest = self._listed(by_leader, NEWEST, min_version=WITH_NEWEST)
+        return {
+            name: LogOffsets(
+                *(found[name].offset if name in found else None for found in (start, end, stable)),
+                newest[name].timestamp_ms if name in newest else None,
+            )
+            for name in sorted(_names(topics))
+        }
+
+    def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
+        """Return the log ends of all partitions of topics, and when they were read, monotonic seconds."""
+        before_s = time.monotonic()
+        ends = {name: found.offset for name, found in self._listed(_by_leader(topics), END).items()}
+        return ends, (before_s + time.monotonic()) / 2
+
+    def offset_at(self, topics: Mapping[str, MigratingTopic], name: TopicPartition, time_ms: int) -> int | None:
+        """Return the offset of a partition's first record with a timestamp from a time on; None without one.
+
+        Args:
+            topics: the topic of the partition.
+            name: partition.
+            time_ms: time, epoch milliseconds.
+        """
+        leader = topics[name.topic].leaders.get(name.partition)
+        found = {} if leader is None else self._listed({leader: [name]}, time_ms)
+        return found[name].offset if name in found else None
+
+    def groups(self) -> dict[str, bool | None]:
+        """Return all groups, with whether each has members now; None if unknown.
+
+        Raises:
+            HeadroomError: a broker did not answer, or refused.
+        """
+        return read_groups(self._connection, self.subject)
+
+    def committed(
+        self, groups: Collection[str], names: Collection[TopicPartition]
+    ) -> dict[str, dict[TopicPartition, int]]:
+        """Return the committed offsets of groups by partition; partitions without one are missing.
+
+        Raises:
+            HeadroomError: a broker did not answer, or refused.
+        """
+        return read_committed(self._connection, self.subject, groups, names)
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets in the place of a group, which must have no members.
+
+        Raises:
+            HeadroomError: offsets were not committed.
+        """
+        commit_offsets(self._connection, self.subject, group, offsets)
+
+    def reader(self, *, committed: bool = False) -> AbstractContextManager[RecordReader]:
+        """Return a reader of records; ``committed``: without those of aborted transactions."""
+        return record_reader(self._kafka, self.subject, committed)
+
+    def _listed(
+        self,
+        by_leader: Mapping[int, Iterable[TopicPartition]],
+        which: int,
+        committed: bool = False,
+        min_version: int = WITH_ISOLATION,
+    ) -> dict[TopicPartition, ListedOffset]:
+        def ask(leader: int) -> dict[TopicPartition, ListedOffset]:
+            times = dict.fromkeys(by_leader[leader], which)
+            try:
+                return list_offsets(
+                    self._connection, leader, times, self._timeout_s, committed=committed, min_version=min_version
+                )
+            except KafkaError:
+                return {}
+
+        return {name: found for answer in ask_each(by_leader, ask).values() for name, found in answer.items()}
+
+    def _unread(self, error: MetadataError) -> HeadroomError:
+        return HeadroomError(self.subject, str(error), "See that its brokers are up, then run it again.")
+
+
+def _names(topics: Mapping[str, MigratingTopic]) -> list[TopicPartition]:
+    return [TopicPartition(topic, partition) for topic, own in topics.items() for partition in own.leaders]
+
+
+def _by_leader(topics: Mapping[str, MigratingTopic]) -> dict[int, list[TopicPartition]]:
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+    for name in _names(topics):
+        leader = topics[name.topic].leaders[name.partition]
+        if leader is not None:
+            by_leader[leader].append(name)
+    return dict(by_leader)

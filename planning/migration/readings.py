@@ -1,0 +1,77 @@
+"""What is read of one cluster of a migration: its topics with their settings, and the offsets of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_COMPACT, _DELETE = "compact", "delete"
+LOG_APPEND_TIME = "LogAppendTime"
+
+
+@dataclass(frozen=True)
+class TopicRules:
+    """Settings of a topic that decide what it keeps and what a leader switch may lose; None: unknown.
+
+    Attributes:
+        cleanup_policy: ``delete``, ``compact`` or both, comma-separated.
+        retention_ms: age at which records may be deleted; -1: none.
+        retention_bytes: size of a partition above which its oldest records may be deleted; -1: none.
+        min_insync_replicas: replicas that have a record before it is acknowledged with acks=all.
+        unclean_elections: whether an out-of-sync replica may become the leader.
+        timestamp_type: ``CreateTime``, or ``LogAppendTime`` if the broker sets the timestamps.
+    """
+
+    cleanup_policy: str | None = None
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    min_insync_replicas: int | None = None
+    unclean_elections: bool | None = None
+    timestamp_type: str | None = None
+
+    def compacts(self) -> bool:
+        """Return whether records of which there is a newer one are removed."""
+        return _COMPACT in self._policies()
+
+    def deletes(self) -> bool:
+        """Return whether retention deletes records; it does if the policy is unknown."""
+        return self.cleanup_policy is None or _DELETE in self._policies()
+
+    def _policies(self) -> set[str]:
+        return {part.strip() for part in (self.cleanup_policy or "").split(",")}
+
+
+@dataclass(frozen=True)
+class MigratingTopic:
+    """A topic on one cluster.
+
+    Attributes:
+        topic_id: id of the topic; None before Kafka 2.8.
+        leaders: leader by partition; None if it has none.
+        least_replicas: smallest number of replicas of a partition.
+    """
+
+    topic_id: str | None
+    leaders: Mapping[int, int | None]
+    least_replicas: int
+
+
+@dataclass(frozen=True)
+class LogOffsets:
+    """Offsets of a partition's log; None: unknown.
+
+    Attributes:
+        start: first offset that is not deleted.
+        end: offset after the last record that all in-sync replicas have.
+        stable: offset of the first record of an open transaction; the end without one.
+        newest_ms: greatest timestamp in the log, epoch milliseconds; None also if the log is empty.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    stable: int | None = None
+    newest_ms: int | None = None
+
+    def is_empty(self) -> bool | None:
+        """Return whether the log has no record; None if unknown."""
+        return None if self.start is None or self.end is None else self.start >= self.end
