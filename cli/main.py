@@ -46,6 +46,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reassign": ("cli.reassign.command:reassign", "Run a reassignment plan, verify it, cancel it, or roll it back."),
     "throttle": ("cli.throttle.command:throttle", "Show, apply or clear replication throttles."),
     "elections": ("cli.elections.command:elections", "Plan preferred leader elections in small batches, and run them."),
+    "migration": (
+        "cli.migration.command:migration",
+        "Plan a migration between clusters, translate offsets of groups, verify a mirror.",
+    ),
     "cluster": ("cli.cluster.command:cluster", "Start or stop a real Kafka cluster on this machine."),
 }
 

@@ -182,6 +182,14 @@ def kafka_elect(file: str, bootstrap_servers: str) -> str:
     )
 
 
+def kafka_reset_offsets(group: str, file: str, bootstrap_servers: str) -> str:
+    """Return Kafka's command that sets the offsets of a group that a file has."""
+    return (
+        f"kafka-consumer-groups.sh --bootstrap-server {shell_quoted(bootstrap_servers)} --group {shell_quoted(group)} "
+        f"--reset-offsets --from-file {shell_quoted(file)} --execute"
+    )
+
+
 def kafka_elect_these(partitions: Sequence[TopicPartition], bootstrap_servers: str) -> str:
     """Return Kafka's command that elects the preferred leaders of partitions, with the file that it needs."""
     written = f"echo {shell_quoted(request_json(partitions))} > {ELECTIONS_FILE}"

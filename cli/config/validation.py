@@ -372,4 +372,6 @@ def _unused_security(section: str, kafka: KafkaSettings, what: str) -> Iterator[
     for item in fields(KafkaSettings):
         if item.name != "request_timeout_ms" and getattr(kafka, item.name) != getattr(default, item.name):
             remedy = f"Name {what} in {section}.bootstrap_servers, or leave this out."
-            yield SettingError((section, item.name), f"has no effect while {section}.bootstrap_servers is empty", remedy)
+            yield SettingError(
+                (section, item.name), f"has no effect while {section}.bootstrap_servers is empty", remedy
+            )

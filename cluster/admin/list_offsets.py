@@ -62,9 +62,7 @@ def list_offsets(
         isolation_level=_READ_COMMITTED if committed else 0, topics=topics, min_version=min_version
     )
     return {
-        TopicPartition(topic.name, p.partition_index): ListedOffset(
-            p.offset, p.timestamp if p.timestamp >= 0 else None
-        )
+        TopicPartition(topic.name, p.partition_index): ListedOffset(p.offset, p.timestamp if p.timestamp >= 0 else None)
         for topic in connection.send(request, leader, timeout_s).topics
         for p in topic.partitions
         if not p.error_code and p.offset >= 0

@@ -37,7 +37,7 @@ def read_groups(connection: AdminConnection, subject: str) -> dict[str, bool | N
 
 
 def read_committed(
-    connection: AdminConnection, subject: str, groups: Collection[str], names: Collection[TopicPartition]
+    connection: AdminConnection, subject: str, groups: Collection[str], names: Collection[TopicPartition] | None
 ) -> dict[str, dict[TopicPartition, int]]:
     """Return the committed offsets of groups by partition; partitions without one are missing.
 
@@ -45,14 +45,14 @@ def read_committed(
         connection: the admin connection.
         subject: the cluster, for errors.
         groups: the groups.
-        names: the partitions.
+        names: the partitions; all if None.
 
     Raises:
         HeadroomError: a broker did not answer, or refused.
     """
-    if not groups or not names:
+    if not groups or (names is not None and not names):
         return {group: {} for group in groups}
-    wanted = {group: list(names) for group in groups}
+    wanted = {group: None if names is None else list(names) for group in groups}
     found = _asked(connection, subject, lambda client: client.list_group_offsets(wanted))
     # Kafka's -1: the group has committed nothing of the partition.
     return {

@@ -90,7 +90,9 @@ class MigrationCluster:
         newest = self._listed(by_leader, NEWEST, min_version=WITH_NEWEST)
         return {
             name: LogOffsets(
-                *(found[name].offset if name in found else None for found in (start, end, stable)),
+                start[name].offset if name in start else None,
+                end[name].offset if name in end else None,
+                stable[name].offset if name in stable else None,
                 newest[name].timestamp_ms if name in newest else None,
             )
             for name in sorted(_names(topics))
@@ -123,9 +125,9 @@ class MigrationCluster:
         return read_groups(self._connection, self.subject)
 
     def committed(
-        self, groups: Collection[str], names: Collection[TopicPartition]
+        self, groups: Collection[str], names: Collection[TopicPartition] | None = None
     ) -> dict[str, dict[TopicPartition, int]]:
-        """Return the committed offsets of groups by partition; partitions without one are missing.
+        """Return the committed offsets of groups by partition, of all if None; partitions without one are missing.
 
         Raises:
             HeadroomError: a broker did not answer, or refused.

@@ -14,7 +14,7 @@ from headroom.cluster.connection.admin_connection import connection_options
 from headroom.cluster.connection.bootstrap import connect_to_first
 from headroom.cluster.connection.new_client import create_no_topics, new_client
 from headroom.cluster.secrets import section_of
-from headroom.planning.migration.record_digest import RecordDigest, record_digest
+from headroom.planning.migration.mirrors.record_digest import RecordDigest, record_digest
 from headroom.schemas.config import KafkaSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from headroom.cluster.migration.records import RecordReader
-from headroom.planning.migration.offset_sync_format import parse_offset_sync
+from headroom.planning.migration.mirrors.sync_format import parse_offset_sync
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text import one_line

@@ -30,6 +30,17 @@ def translate(syncs: Iterable[tuple[int, int]], offset: int | None) -> int | Non
     Source: Kafka 4.0, ``OffsetSyncStore``. It keeps at most 64 syncs, so its answers for older offsets are further
     behind. Only rewinds of the origin void its syncs.
     """
+    sync = nearest_sync(syncs, offset)
+    return None if sync is None or offset is None else sync[1] + (sync[0] < offset)
+
+
+def nearest_sync(syncs: Iterable[tuple[int, int]], offset: int | None) -> tuple[int, int] | None:
+    """Return the sync that ``translate`` uses for an offset; None if no valid one is at or before it.
+
+    Args:
+        syncs: offset on the origin and on the target, in the order of the offset syncs topic, of one partition.
+        offset: offset on the origin.
+    """
     if offset is None or offset < 0:
         return None
     last: tuple[int, int] | None = None
@@ -42,7 +53,4 @@ def translate(syncs: Iterable[tuple[int, int]], offset: int | None) -> int | Non
         last = (origin, target)
         if origin <= offset:
             nearest = last
-    if nearest is None:
-        return None
-    origin, target = nearest
-    return target + (origin < offset)
+    return nearest

@@ -19,7 +19,7 @@ ACTION_JOURNAL = Table(
             "STRING",
             "run: the run as a whole; list: entries of a throttled replica list; rate: throttle rate of a broker; "
             "submit, finish and cancel: reassignment of a partition; place: log directory of a replica; elect: "
-            "preferred leader elections",
+            "preferred leader elections; offset: committed offset of a consumer group",
         ),
         (
             "state",
@@ -31,17 +31,17 @@ ACTION_JOURNAL = Table(
             "subject",
             "STRING",
             "what it changes: orders-0, orders-0 on broker 1, topic orders as leader, broker 2 as follower, "
-            "broker 2 as log_dirs; run: fingerprint",
+            "broker 2 as log_dirs, group billing at orders-0; run: fingerprint",
         ),
         (
             "before",
             "STRING",
-            "value before: replicas as [1,2], a list, a path, or a rate in bytes per second; null: none",
+            "value before: replicas as [1,2], a list, a path, an offset, or a rate in bytes per second; null: none",
         ),
         (
             "after",
             "STRING",
-            "value after: replicas, list entries, a path, or a rate; after a failure its reason; null: none",
+            "value after: replicas, list entries, a path, an offset, or a rate; after a failure its reason; null: none",
         ),
         ("by", "STRING", "user and host"),
         ("at_ms", "BIGINT", "time of writing, epoch milliseconds UTC"),

@@ -33,6 +33,7 @@ class StepKind(str, Enum):
         PLACE: log directory of a replica; before: its path, null for a new replica; after: the path that it gets, null
             for a replica that the plan removes.
         ELECT: preferred leader elections; after: number of partitions.
+        OFFSET: committed offset of a consumer group; before and after: the offset, null for none.
     """
 
     RUN = "run"
@@ -43,6 +44,7 @@ class StepKind(str, Enum):
     CANCEL = "cancel"
     PLACE = "place"
     ELECT = "elect"
+    OFFSET = "offset"
 
 
 class StepState(str, Enum):

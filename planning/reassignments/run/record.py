@@ -44,7 +44,7 @@ class RunState(str, Enum):
 
 _Add = Callable[[JournalRow, StepState], None]
 # Commands whose changes are no run: they are made in one go.
-_IN_ONE_GO = frozenset({"throttle", "elections"})
+_IN_ONE_GO = frozenset({"throttle", "elections", "migration"})
 _STATES = {
     StepState.INTENDED: RunState.UNFINISHED,
     StepState.DONE: RunState.DONE,

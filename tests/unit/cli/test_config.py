@@ -88,6 +88,11 @@ def test_every_key_can_be_given_in_the_environment(source: str, protocol: str, o
         ("elections", "window"): "01:00-05:00",
         ("reassign", "window"): "01:00-05:00",
         ("balance", "window"): "01:00-05:00",
+        ("migration.origin", "bootstrap_servers"): "d:4",
+        ("migration.origin", "security_protocol"): protocol,
+        ("migration.origin", "sasl_mechanism"): "PLAIN",
+        ("migration.origin", "ssl_check_hostname"): "false",
+        ("migration.origin", "name"): "old",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
         ("notify", "log"): "true",
         ("notify", "least_severity"): "info",
@@ -187,14 +192,15 @@ def test_an_unknown_name_is_an_error_that_suggests_the_nearest_one(
         ("cluster = 3", "cluster", "Write [cluster] in a line of its own"),
         ('[[cluster]]\nname = "a"', "cluster", "Write [cluster] in a line of its own"),
         ('[notify]\nslack = "#a"', "notify.slack", "Write [notify.slack] in a line of its own"),
-        ('security_protocol = "SSL"', "security_protocol", "Write it below [cluster] or [ticks]"),
+        ('security_protocol = "SSL"', "security_protocol", "Write it below [cluster] or [ticks] or [migration.origin]"),
         ("interval_s = 1", "interval_s", "Write it below [collect]."),
         ("clustre = 3", "clustre", "Did you mean cluster?"),
         (
             "gone = 1",
             "gone",
             "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook, metrics, dashboard, elections, reassign, balance.",
+            "notify.alertmanager, notify.webhook, metrics, dashboard, elections, reassign, balance, migration, "
+            "migration.origin.",
         ),
     ],
 )
@@ -307,6 +313,15 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None
         ("HEADROOM_CLUSTER__SASL_USERNAME", "me", "has no effect while cluster.security_protocol is PLAINTEXT"),
         ("HEADROOM_CLUSTER__SSL_CAFILE", "ca.pem", "has no effect while cluster.security_protocol is PLAINTEXT"),
         ("HEADROOM_TICKS__SASL_USERNAME", "me", "has no effect while ticks.bootstrap_servers is empty"),
+        (
+            "HEADROOM_MIGRATION__ORIGIN__SASL_USERNAME",
+            "me",
+            "has no effect while migration.origin.bootstrap_servers is empty",
+        ),
+        ("HEADROOM_MIGRATION__ORIGIN__NAME", " ", "must not be empty"),
+        ("HEADROOM_MIGRATION__ORIGIN__NAME", "a\nb", "must have no control character or line break in it"),
+        ("HEADROOM_MIGRATION__QUIET_S", "0", "must be greater than 0"),
+        ("HEADROOM_MIGRATION__PREPARE", "5x", "'5x' is not seconds or a time such as 90s, 30m or 1h30m"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused(name: str, text: str, rule: str) -> None:
@@ -579,3 +594,13 @@ def test_a_wrong_key_of_a_window_is_an_error(settings_file: Path, wrong: dict[st
 
 def test_by_default_there_is_no_receiver() -> None:
     assert build_receivers(load_settings(None, SERVERS).notify) == []
+
+
+def test_the_origin_of_a_migration_has_settings_and_a_name_of_its_own(settings_file: Path) -> None:
+    text = '[migration]\nprepare = "5m"\ngroups = "billing, audit"\n[migration.origin]\nbootstrap_servers = "o:1"\n'
+    settings_file.write_text(text)
+    migration = load_settings(str(settings_file), SERVERS).migration
+    assert (migration.prepare, migration.group_names(), migration.origin.name) == (300.0, ["billing", "audit"], "origin")
+    settings_file.write_text('[cluster]\nname = "a"\n[migration.origin]\nname = "a"\nbootstrap_servers = "o:1"\n')
+    error = error_of(settings_file, SERVERS)
+    assert error.rule == "is a, as cluster.name is: the two clusters need names of their own"

@@ -126,6 +126,8 @@ OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "--until-in-band": _IDS,
     "--what-if": ("change", grammar.change),
     "--window": ("window", grammar.window),
+    "TOPIC": ("topic", lambda text: grammar.topic(grammar.trimmed(text))),
+    "TOPIC_NAMES": ("topic", lambda text: grammar.topic(grammar.trimmed(text))),
     "balance explain NUMBER": _COUNT,
     "cluster up --base-port": ("whole", _within(grammar.whole, 1024, 65_000)),
     "cluster up --brokers": ("whole", _within(grammar.whole, 1, 5)),
@@ -161,6 +163,10 @@ def _as_it_is(kind: str, read: Callable[[str], Any]) -> Setting:
 
 _JOLOKIA = {"HEADROOM_COLLECT__SOURCE": "jolokia"}
 _OWN_TICKS = {"HEADROOM_TICKS__BOOTSTRAP_SERVERS": "b:1", "HEADROOM_TICKS__SECURITY_PROTOCOL": "SSL"}
+_OWN_ORIGIN = {
+    "HEADROOM_MIGRATION__ORIGIN__BOOTSTRAP_SERVERS": "b:1",
+    "HEADROOM_MIGRATION__ORIGIN__SECURITY_PROTOCOL": "SSL",
+}
 _SOME_TIME = Setting("duration", _within(grammar.duration, 0, _YEAR_S, above=True))
 _TIME = Setting("duration", _within(grammar.duration, 0, _YEAR_S))
 _DAYS = _whole(0, 36_500)
@@ -264,6 +270,11 @@ SETTINGS: Mapping[str, Setting] = {
     "balance.network_out_capacity": _bytes_per_s(),
     "balance.replica_capacity": _whole(1),
     "balance.window": _WINDOW,
+    "migration.prepare": _TIME,
+    "migration.quiet_s": _SOME_TIME,
+    "migration.origin.bootstrap_servers": _SERVERS,
+    "migration.origin.ssl_check_hostname": Setting("switch", grammar.switch, _OWN_ORIGIN),
+    "migration.origin.request_timeout_ms": _whole(1),
 }
 # Goals that exist; of a class of a module only the form is checked.
 _GOALS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
 
-from headroom.planning.migration.record_digest import RecordDigest
+from headroom.planning.migration.mirrors.record_digest import RecordDigest
 
 # Records that are kept of each of three kinds; at most some 130 MB in all.
 WINDOW = 100_000

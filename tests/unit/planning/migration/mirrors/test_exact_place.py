@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.migration.exact_place import FOLLOWING, ExactPlace, exact_place
-from headroom.planning.migration.record_digest import RecordDigest, record_digest
+from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
+from headroom.planning.migration.mirrors.record_digest import RecordDigest, record_digest
 from tests.unit.planning.migration.mirror import Mirror, mirrors
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.planning.migration import translate
-from headroom.planning.migration.offset_sync_format import OffsetSync, parse_offset_sync
+from headroom.planning.migration.mirrors.sync_format import OffsetSync, parse_offset_sync
 from headroom.schemas.keys import TopicPartition
 from tests.unit.planning.migration.mirror import Mirror, mirrors
 
@@ -39,12 +40,10 @@ def test_every_sync_is_read_as_it_was_written(topic: str, partition: int, origin
 
 @given(st.binary(max_size=40), st.binary(max_size=24))
 def test_other_bytes_are_refused_unless_they_are_the_bytes_of_a_sync(key: bytes, value: bytes) -> None:
-    try:
+    sync = None
+    with suppress(ValueError):
         sync = parse_offset_sync(key, value)
-    except ValueError as error:
-        assert str(error).startswith("it")
-    else:
-        assert sync_bytes(*sync.name, sync.origin, sync.target) == (key, value)
+    assert sync is None or sync_bytes(*sync.name, sync.origin, sync.target) == (key, value)
 
 
 @given(st.data(), TOPICS)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.migration.mirror_comparison import MirrorCounts, compare_mirror
-from headroom.planning.migration.record_digest import RecordDigest, record_digest
+from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
+from headroom.planning.migration.mirrors.record_digest import RecordDigest, record_digest
 
 
 def record(number: int, value: str = "") -> RecordDigest:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from headroom.planning.migration.record_digest import RecordDigest
+from headroom.planning.migration.mirrors.record_digest import RecordDigest
 
 # Records after the next one that have to follow it on the target too. They tell apart records that are the same.
 FOLLOWING = 4

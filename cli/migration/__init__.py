@@ -1,0 +1,1 @@
+"""``headroom migration``: topics that move from one cluster to another."""

@@ -1,0 +1,22 @@
+"""``headroom migration``: plan a migration between clusters, translate offsets, and verify a mirror."""
+
+from __future__ import annotations
+
+import click
+
+from headroom.cli.migration.offsets import offsets
+from headroom.cli.migration.plan import plan
+from headroom.cli.migration.translate import translate
+from headroom.cli.migration.verify import verify
+
+
+@click.group(short_help="Plan a migration between clusters, translate offsets of groups, verify a mirror.")
+def migration() -> None:
+    """Move topics from another cluster, the origin, to the watched one, the target: by a mirror, a link, or by hand.
+
+    The origin is set in section [migration.origin], the target in [cluster]. Nothing is changed without --execute.
+    """
+
+
+for _command in (plan, translate, offsets, verify):
+    migration.add_command(_command)

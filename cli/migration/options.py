@@ -1,0 +1,49 @@
+"""Options and texts that the commands of ``headroom migration`` share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from headroom.cli.common.output import console, echo, print_table
+from headroom.cli.common.progress import ProgressView
+from headroom.planning.migration.forecast import MigrationMethod
+from headroom.schemas.text.amounts import UNKNOWN
+
+# Rows of a table on a terminal; JSON has all.
+_MAX_ROWS = 60
+
+group_option = click.option("--group", required=True, metavar="NAME", help="Consumer group.")
+copied_option = click.option(
+    "--method",
+    type=click.Choice([MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),
+    default=MigrationMethod.MIRRORED.value,
+    show_default=True,
+    help="How the target gets its records: mirrored, by MirrorMaker 2 or another mirror; linked, with the same "
+    "offsets.",
+)
+exact_option = click.option(
+    "--exact",
+    is_flag=True,
+    help="Look for the group's next record on the target, by timestamp, key, value and the records that follow it.",
+)
+
+
+def progress_view() -> ProgressView:
+    """Return the progress of a command, on standard error."""
+    return ProgressView(console(sys.stderr))
+
+
+def count_text(count: int | None) -> str:
+    """Return a number of records or an offset as text; ``unknown`` for None."""
+    return UNKNOWN if count is None else f"{count:,}"
+
+
+def print_rows(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print the first rows of a table, and how many there are besides."""
+    echo()
+    print_table(title, header, rows[:_MAX_ROWS])
+    if len(rows) > _MAX_ROWS:
+        echo(f"and {len(rows) - _MAX_ROWS} more; --format json shows all")

@@ -1,0 +1,1 @@
+"""Migrations of topics to another cluster: plans, translated offsets of groups, and mirrors that are verified."""

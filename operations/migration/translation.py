@@ -1,0 +1,272 @@
+"""Offsets of a consumer group on the target: by offset syncs, by its next record, or the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.cluster.migration.records import LogRecord, RecordReader
+from headroom.cluster.migration.sync_topic import read_syncs
+from headroom.operations.migration.clusters import MigrationClusters
+from headroom.operations.progress import OnText, ProgressReceiver
+from headroom.planning.migration.forecast import MigrationMethod, TopicOnBoth
+from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
+from headroom.planning.migration.mirrors.names import sync_topics
+from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset, by_link, by_place, by_syncs
+from headroom.planning.migration.offset_syncs import translate
+from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+# Offsets before the committed one, among which the record before it is looked for: markers of transactions have some.
+_BEFORE = 100
+# Offsets of the target that are searched for one record.
+_SEARCHED = 1_000_000
+_NOTE_EVERY = 20_000
+_Syncs = Mapping[TopicPartition, Sequence[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class TranslationRequest:
+    """What is translated.
+
+    Attributes:
+        group: consumer group.
+        topics: names on the origin; empty: all of which the group has committed offsets.
+        method: how the target got its records; mirrored or linked.
+        exact: whether the group's next record is looked for.
+    """
+
+    group: str
+    topics: Sequence[str] = ()
+    method: MigrationMethod = MigrationMethod.MIRRORED
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class TranslationResult:
+    """Offsets of a group on the target.
+
+    Attributes:
+        request: what was asked for.
+        origin: name of the origin.
+        target: name of the target.
+        offsets: one per partition of which the group has a committed offset on the origin.
+        uncommitted: partitions of the topics of which it has none, by their names on the origin.
+        is_active: whether the group has members on the target now; None if unknown.
+    """
+
+    request: TranslationRequest
+    origin: str
+    target: str
+    offsets: tuple[ReaderOffset, ...]
+    uncommitted: tuple[TopicPartition, ...]
+    is_active: bool | None
+
+    def unknown(self) -> list[ReaderOffset]:
+        """Return the partitions without an offset on the target."""
+        return [offset for offset in self.offsets if offset.target_offset is None]
+
+    def known(self) -> dict[TopicPartition, int]:
+        """Return the offsets by the partitions' names on the target."""
+        return {one.target_name: one.target_offset for one in self.offsets if one.target_offset is not None}
+
+
+def translate_offsets(
+    clusters: MigrationClusters, request: TranslationRequest, progress: ProgressReceiver, on_note: OnText
+) -> TranslationResult:
+    """Return where a consumer group continues on the target.
+
+    Args:
+        clusters: the two clusters.
+        request: what is translated.
+        progress: gets the steps.
+        on_note: gets a sentence about what makes the result rougher than asked for.
+
+    Raises:
+        HeadroomError: a topic or the group is not on the origin, the group has committed nothing, a topic is not on the
+            target or has another number of partitions there, the syncs could not be read to their end, or a cluster did
+            not answer.
+    """
+    origin, target = clusters.origin, clusters.target
+    if request.group not in origin.groups():
+        remedy = "Check its spelling, and that this user has DESCRIBE on it."
+        raise HeadroomError(f"group {request.group}", f"is not on the {origin.subject}", remedy)
+    with progress.step(f"Reading the offsets of group {request.group}"):
+        committed = _committed(clusters, request)
+    topics = request.topics or sorted({name.topic for name in committed})
+    on_both = clusters.mirrored_topics(topics, request.method is MigrationMethod.MIRRORED)
+    readers = [
+        ReaderOffset(name, TopicPartition(str(on_both[name.topic].target_name), name.partition), offset)
+        for name, offset in sorted(committed.items())
+    ]
+    # The target before the origin: a link must not seem to be ahead because it went on meanwhile.
+    target_logs = target.log_offsets(_targets(on_both))
+    logs = origin.log_offsets({topic: both.origin for topic, both in on_both.items()})
+    if request.method is MigrationMethod.LINKED:
+        offsets = [by_link(own, logs[own.name], target_logs[own.target_name]) for own in readers]
+    else:
+        offsets = _mirrored(clusters, request, on_both, readers, (logs, target_logs), progress, on_note)
+    now = target.committed([request.group], [own.target_name for own in offsets])[request.group]
+    return TranslationResult(
+        request,
+        origin.name,
+        target.name,
+        tuple(replace(own, now=now.get(own.target_name)) for own in offsets),
+        tuple(sorted(logs.keys() - committed.keys())),
+        target.groups().get(request.group, False),
+    )
+
+
+def _committed(clusters: MigrationClusters, request: TranslationRequest) -> dict[TopicPartition, int]:
+    """Return the group's committed offsets on the origin, of topics that are there."""
+    topics = clusters.origin_topics.topics
+    found = clusters.origin.committed([request.group])[request.group]
+    wanted = set(request.topics or topics)
+    committed = {name: offset for name, offset in found.items() if name.topic in wanted}
+    if not committed and wanted <= topics.keys():
+        of = f" of {', '.join(request.topics)}" if request.topics else ""
+        remedy = "Its consumers begin where auto.offset.reset says; there is nothing to translate."
+        raise HeadroomError(f"group {request.group}", f"has no committed offset{of} on the origin", remedy)
+    return {name: offset for name, offset in committed.items() if name.topic in topics}
+
+
+def _targets(on_both: Mapping[str, TopicOnBoth]) -> dict[str, MigratingTopic]:
+    return {
+        both.target_name: both.target
+        for both in on_both.values()
+        if both.target_name is not None and both.target is not None
+    }
+
+
+def _mirrored(
+    clusters: MigrationClusters,
+    request: TranslationRequest,
+    on_both: Mapping[str, TopicOnBoth],
+    readers: Sequence[ReaderOffset],
+    logs_of: tuple[Mapping[TopicPartition, LogOffsets], Mapping[TopicPartition, LogOffsets]],
+    progress: ProgressReceiver,
+    on_note: OnText,
+) -> list[ReaderOffset]:
+    logs, target_logs = logs_of
+    with progress.step("Reading MirrorMaker's offset syncs"):
+        syncs = _syncs(clusters, request, {own.name for own in readers}, on_note)
+    rough = [by_syncs(own, logs[own.name], target_logs[own.target_name], syncs.get(own.name, ())) for own in readers]
+    if not request.exact:
+        return rough
+    for both in on_both.values():
+        if both.target_rules is not None and both.target_rules.timestamp_type == LOG_APPEND_TIME:
+            on_note(
+                f"{both.target_name} has message.timestamp.type LogAppendTime on the target: its records have other "
+                "timestamps than those of the origin, and are not found by them."
+            )
+    offsets = []
+    with ExitStack() as stack, progress.step("Looking for the next record of each partition"):
+        readers_of = [stack.enter_context(cluster.reader()) for cluster in (clusters.origin, clusters.target)]
+        for own, by_sync in zip(readers, rough, strict=True):
+            search = _Search(clusters.target, on_both[own.name.topic], own, syncs.get(own.name, ()), progress)
+            place = search.place(readers_of[0], readers_of[1], logs[own.name], target_logs[own.target_name])
+            offsets.append(by_place(own, logs[own.name], target_logs[own.target_name], place, by_sync))
+    return offsets
+
+
+def _syncs(
+    clusters: MigrationClusters, request: TranslationRequest, names: set[TopicPartition], on_note: OnText
+) -> _Syncs:
+    """Return the offset syncs of partitions; with ``exact`` none, and a note, if they cannot be used."""
+    try:
+        return _read_syncs(clusters, names)
+    except HeadroomError as error:
+        if not request.exact:
+            raise
+        on_note(f"Offset syncs are not used: {error}")
+        return {}
+
+
+def _read_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> _Syncs:
+    """Return the offset syncs of partitions, from the origin, or from the target if MirrorMaker keeps them there."""
+    places = (
+        (clusters.origin, clusters.origin_topics, clusters.target.name, "cluster.name"),
+        (clusters.target, clusters.target_topics, clusters.origin.name, "migration.origin.name"),
+    )
+    for cluster, topics, alias, setting in places:
+        found = sync_topics(alias, topics.names)
+        if len(found) > 1:
+            rule = f"has offset syncs of several mirrors ({', '.join(found)}), and none of {alias}"
+            raise HeadroomError(cluster.subject, rule, f"Set {setting} to the alias that MirrorMaker uses.")
+        if found:
+            return _read_sync_topic(cluster, topics.topics[found[0]], found[0], names)
+    remedy = (
+        "Grant READ on mm2-offset-syncs.* to this user. With another mirror, use --exact; with a link, --method linked."
+    )
+    raise HeadroomError("MirrorMaker's offset syncs", "have no topic on either cluster", remedy)
+
+
+def _read_sync_topic(
+    cluster: MigrationCluster, described: MigratingTopic, topic: str, names: set[TopicPartition]
+) -> _Syncs:
+    if set(described.leaders) != {0}:
+        rule = f"has {len(described.leaders)} partitions, so the order of its syncs is unknown"
+        raise HeadroomError(topic, rule, "MirrorMaker creates it with one; let it create it again.")
+    name = TopicPartition(topic, 0)
+    log = cluster.log_offsets({topic: described})[name]
+    if log.start is None or log.end is None:
+        raise HeadroomError(topic, "has an unknown log end", "See that it has a leader, then run it again.")
+    with cluster.reader() as reader:
+        return read_syncs(reader, name, log.start, log.end, names)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Search for the next record of one reader on the target."""
+
+    target: MigrationCluster
+    both: TopicOnBoth
+    own: ReaderOffset
+    syncs: Sequence[tuple[int, int]]
+    progress: ProgressReceiver
+
+    def place(
+        self, origin_reader: RecordReader, target_reader: RecordReader, log: LogOffsets, target_log: LogOffsets
+    ) -> ExactPlace | None:
+        """Return where the reader continues; None if that is not known."""
+        committed = self.own.committed
+        if log.start is None or log.end is None or target_log.start is None or target_log.end is None:
+            return None
+        if not log.start <= committed <= log.end:
+            return None
+        begin = max(log.start, committed - _BEFORE)
+        earlier = list(origin_reader.read(self.own.name, begin, committed))
+        before = earlier[-1] if earlier else None
+        following = list(islice(origin_reader.read(self.own.name, committed, log.end), 1 + FOLLOWING))
+        sought = [record for record in (before, *following[:1]) if record is not None]
+        if not sought:
+            return None
+        first = self._first(sought, target_log)
+        end = min(target_log.end, first + _SEARCHED)
+        digests = (
+            (one.offset, one.digest) for one in self._noted(target_reader.read(self.own.target_name, first, end))
+        )
+        return exact_place(before.digest if before else None, [one.digest for one in following], digests)
+
+    def _first(self, sought: Sequence[LogRecord], target_log: LogOffsets) -> int:
+        """Return an offset of the target at or before the copies of the records.
+
+        Neither a sync nor a timestamp is behind a copy. Of two copies, the sync is at or before the later one.
+        """
+        start, end = target_log.start or 0, target_log.end or 0
+        time_ms = min(record.timestamp_ms for record in sought)
+        topics = _targets({self.own.name.topic: self.both})
+        by_time = self.target.offset_at(topics, self.own.target_name, time_ms) if time_ms >= 0 else start
+        by_sync = translate(self.syncs, sought[0].offset)
+        first = max(start, end if by_time is None else by_time, by_sync or 0)
+        return min(first, end)
+
+    def _noted(self, records: Iterator[LogRecord]) -> Iterator[LogRecord]:
+        for number, record in enumerate(records):
+            if number % _NOTE_EVERY == 0:
+                self.progress.note(f"{self.own.target_name}: at offset {record.offset:,}")
+            yield record

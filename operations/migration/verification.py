@@ -1,0 +1,163 @@
+"""Verification of a mirror: every record of the origin is on the target once, unchanged and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.cluster.migration.records import RecordReader
+from headroom.operations.migration.clusters import MigrationClusters
+from headroom.operations.progress import OnText, ProgressReceiver
+from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
+from headroom.planning.migration.mirrors.record_digest import RecordDigest
+from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+_NOTE_EVERY = 20_000
+OffsetRange = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class VerifiedPartition:
+    """A partition and its mirror.
+
+    Attributes:
+        name: its name on the origin.
+        target_name: its name on the target.
+        origin: offsets of the origin that were compared, the end exclusive.
+        target: those of the target.
+        counts: records by what the mirror has of them.
+    """
+
+    name: TopicPartition
+    target_name: TopicPartition
+    origin: OffsetRange
+    target: OffsetRange
+    counts: MirrorCounts
+
+
+@dataclass(frozen=True)
+class VerifiedMirror:
+    """Result of ``headroom migration verify``.
+
+    Attributes:
+        topic: name on the origin.
+        target_topic: name on the target.
+        partitions: every partition, in order.
+        with_timestamps: whether timestamps were compared.
+    """
+
+    topic: str
+    target_topic: str
+    partitions: tuple[VerifiedPartition, ...]
+    with_timestamps: bool
+
+    def total(self) -> MirrorCounts:
+        """Return the counts of all partitions."""
+        return sum((partition.counts for partition in self.partitions), MirrorCounts())
+
+
+def verify_mirror(
+    clusters: MigrationClusters, topic: str, committed: bool, progress: ProgressReceiver, on_note: OnText
+) -> VerifiedMirror:
+    """Return what the mirror of a topic has of its records, up to the ends that both logs have now.
+
+    Args:
+        clusters: the two clusters.
+        topic: name on the origin.
+        committed: whether records of transactions that are open, or were aborted, are left out on both.
+        progress: gets the steps.
+        on_note: gets a sentence if less is compared.
+
+    Raises:
+        HeadroomError: the topic is not on both with the same number of partitions, or its records could not be read.
+    """
+    both = clusters.mirrored_topics([topic], is_mirror=True)[topic]
+    target_topic = str(both.target_name)
+    with_timestamps = both.target_rules is None or both.target_rules.timestamp_type != LOG_APPEND_TIME
+    if not with_timestamps:
+        on_note(f"Timestamps are not compared: {target_topic} has message.timestamp.type LogAppendTime on the target.")
+    if any(rules is not None and rules.compacts() for rules in (both.rules, both.target_rules)):
+        on_note("The topic is compacted: what one cluster has removed already counts as missing or foreign.")
+    comparing = _Comparing(committed, with_timestamps, progress)
+    assert both.target is not None
+    with (
+        clusters.origin.reader(committed=committed) as origin_reader,
+        clusters.target.reader(committed=committed) as target_reader,
+    ):
+        partitions = tuple(
+            comparing.compare(
+                _ReadLog(clusters.origin, both.origin, TopicPartition(topic, number), origin_reader),
+                _ReadLog(clusters.target, both.target, TopicPartition(target_topic, number), target_reader),
+            )
+            for number in sorted(both.origin.leaders)
+        )
+    return VerifiedMirror(topic, target_topic, partitions, with_timestamps)
+
+
+@dataclass(frozen=True)
+class _ReadLog:
+    """A partition on one cluster, and a reader of its records."""
+
+    cluster: MigrationCluster
+    topic: MigratingTopic
+    name: TopicPartition
+    reader: RecordReader
+
+    def offsets(self, committed: bool) -> OffsetRange:
+        log = self.cluster.log_offsets({self.name.topic: self.topic}).get(self.name, LogOffsets())
+        end = log.stable if committed else log.end
+        if log.start is None or end is None:
+            subject, remedy = f"{self.name} on {self.cluster.subject}", "See that it has a leader, then run it again."
+            raise HeadroomError(subject, "has an unknown log end", remedy)
+        return log.start, max(log.start, end)
+
+    def offset_at(self, time_ms: int) -> int | None:
+        return self.cluster.offset_at({self.name.topic: self.topic}, self.name, time_ms)
+
+    def first_ms(self, offsets: OffsetRange) -> int | None:
+        """Return the timestamp of the first record; None without one."""
+        first = next(self.reader.read(self.name, *offsets), None)
+        return None if first is None or first.timestamp_ms < 0 else first.timestamp_ms
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    """How partitions are compared."""
+
+    committed: bool
+    with_timestamps: bool
+    progress: ProgressReceiver
+
+    def compare(self, origin: _ReadLog, target: _ReadLog) -> VerifiedPartition:
+        with self.progress.step(f"Comparing {origin.name}"):
+            # The target before the origin: all that it has is on the origin then.
+            target_log = target.offsets(self.committed)
+            origin_log = origin.offsets(self.committed)
+            origin_range = self._not_deleted(origin, origin_log, target, target_log)
+            target_range = self._not_deleted(target, target_log, origin, origin_log)
+            counts = compare_mirror(
+                self._digests(origin, origin_range, note=True),
+                self._digests(target, target_range),
+                origin_deletes=origin_log[0] > 0,
+                target_deletes=target_log[0] > 0,
+            )
+        return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
+
+    def _not_deleted(self, log: _ReadLog, own: OffsetRange, other: _ReadLog, theirs: OffsetRange) -> OffsetRange:
+        """Return the offsets of a log without those of records that the other cluster has deleted.
+
+        They are before the first record with a timestamp from that of the other's first record on.
+        """
+        first_ms = other.first_ms(theirs) if theirs[0] > 0 and self.with_timestamps else None
+        begin = None if first_ms is None else log.offset_at(first_ms)
+        return own if begin is None else (min(max(own[0], begin), own[1]), own[1])
+
+    def _digests(self, log: _ReadLog, offsets: OffsetRange, note: bool = False) -> Iterator[RecordDigest]:
+        begin, end = offsets
+        for number, record in enumerate(log.reader.read(log.name, begin, end)):
+            if note and number % _NOTE_EVERY == 0:
+                self.progress.note(f"{log.name}: {record.offset - begin:,} of {end - begin:,} offsets")
+            yield record.digest if self.with_timestamps else record.digest._replace(timestamp_ms=0)

@@ -1,0 +1,93 @@
+"""Whether retention deletes records of the origin before a reader gets to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headroom.planning.migration.known import known_amount
+from headroom.planning.migration.losses import lost_to_retention
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+
+# A retention that is just enough at a rate measured over seconds would not be at a slightly lower one.
+_MARGIN = 1.2
+
+
+@dataclass(frozen=True)
+class ReaderRetention:
+    """What retention does to one reader of a partition; offsets are None if unknown.
+
+    Attributes:
+        kept_s: seconds until retention by time may delete the last record below the end offset; None if never, or if
+            unknown.
+        lost_offsets: offsets that are deleted before it has read them, those that are already among them.
+        gone_offsets: those that are deleted already.
+        enough_retention_ms: retention.ms with which it loses no more, at its rate; None if it need not be raised, or
+            if no retention is enough.
+    """
+
+    kept_s: float | None
+    lost_offsets: int | None
+    gone_offsets: int | None
+    enough_retention_ms: int | None = None
+
+
+def reader_retention(
+    rules: TopicRules | None,
+    log: LogOffsets,
+    newest_age_s: float | None,
+    end_offset: int | None,
+    reached_in_s: float | None,
+    committed: int,
+    read_offsets_per_s: float | None,
+) -> ReaderRetention:
+    """Return what retention does to a reader that goes on at its rate.
+
+    It is compared with retention at two records: the last one in the log now, and the last one below the end offset.
+    Between them, and before, a reader at a steady rate is in no more danger than at one of them.
+
+    Args:
+        rules: settings of the topic; None if unknown.
+        log: log of the partition.
+        newest_age_s: age of the newest record, seconds; None if unknown.
+        end_offset: agreed end offset; None if unknown.
+        reached_in_s: seconds until the log gets there; None if unknown.
+        committed: committed offset of the reader.
+        read_offsets_per_s: rate at which it reads, offsets per second; None if unknown.
+    """
+    gone = None if log.start is None else max(0, log.start - committed)
+    if log.end is None or log.start is None or end_offset is None or reached_in_s is None or gone is None:
+        return ReaderRetention(None, None, gone)
+    position = max(committed, log.start)
+    now, later = log.end - position, end_offset - position
+    if later <= 0 or (rules is not None and not rules.deletes()):
+        return ReaderRetention(None, gone, gone)
+    if rules is None or rules.retention_ms is None or rules.retention_bytes is None:
+        return ReaderRetention(None, None, gone)
+    if rules.retention_ms < 0:
+        # Retention by size may delete at any time: how much a record takes on the disk is unknown here.
+        return ReaderRetention(None, gone if rules.retention_bytes < 0 else None, gone)
+    kept_now_s = None if newest_age_s is None else max(0.0, rules.retention_ms / 1000 - newest_age_s)
+    kept_s = kept_now_s if end_offset <= log.end else reached_in_s + rules.retention_ms / 1000
+    losses = [
+        0 if left <= 0 else None if kept is None else lost_to_retention(left, read_offsets_per_s, kept)
+        for left, kept in ((now, kept_now_s), (later, kept_s))
+    ]
+    known = [lost for lost in losses if lost is not None]
+    lost = max(known, default=0)
+    if len(known) < len(losses) or (rules.retention_bytes >= 0 and not lost):
+        return ReaderRetention(kept_s, None, gone)
+    enough = _enough_ms(now, later, newest_age_s, end_offset > log.end, reached_in_s, read_offsets_per_s)
+    return ReaderRetention(kept_s, gone + lost, gone, enough if lost else None)
+
+
+def _enough_ms(
+    now: int, later: int, age_s: float | None, grows: bool, reached_in_s: float, read_offsets_per_s: float | None
+) -> int | None:
+    rate = known_amount(read_offsets_per_s)
+    if not rate:
+        return None
+    needed_s = [float(now / rate) + (age_s or 0.0)]
+    if grows:
+        needed_s.append(float(later / rate) - reached_in_s)
+    return math.ceil(max(needed_s) * _MARGIN) * 1000
