@@ -600,7 +600,11 @@ def test_the_origin_of_a_migration_has_settings_and_a_name_of_its_own(settings_f
     text = '[migration]\nprepare = "5m"\ngroups = "billing, audit"\n[migration.origin]\nbootstrap_servers = "o:1"\n'
     settings_file.write_text(text)
     migration = load_settings(str(settings_file), SERVERS).migration
-    assert (migration.prepare, migration.group_names(), migration.origin.name) == (300.0, ["billing", "audit"], "origin")
+    assert (migration.prepare, migration.group_names(), migration.origin.name) == (
+        300.0,
+        ["billing", "audit"],
+        "origin",
+    )
     settings_file.write_text('[cluster]\nname = "a"\n[migration.origin]\nname = "a"\nbootstrap_servers = "o:1"\n')
     error = error_of(settings_file, SERVERS)
     assert error.rule == "is a, as cluster.name is: the two clusters need names of their own"

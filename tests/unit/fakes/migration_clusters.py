@@ -1,0 +1,171 @@
+"""Two clusters of a migration in memory, as the use cases see them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from headroom.cluster.migration.records import LogRecord
+from headroom.cluster.migration.topics import ClusterTopics
+from headroom.operations.migration.clusters import MigrationClusters
+from headroom.planning.migration.mirrors.record_digest import record_digest
+from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+RULES = TopicRules("delete", 604_800_000, -1, 2, False, "CreateTime")
+
+
+def log_record(offset: int, number: int, key: bytes | None = None, value: bytes | None = None) -> LogRecord:
+    """Return a record whose content and timestamp follow from a number."""
+    value = b"value %d" % number if value is None else value
+    digest = record_digest(key, value, (), 1_000 + number)
+    return LogRecord(offset, key, value, digest, 1_000 + number)
+
+
+class FakeRecordReader:
+    """Reads the records of a fake cluster; ``reads`` has what was asked for."""
+
+    def __init__(self, cluster: FakeMigrationCluster) -> None:
+        self._cluster = cluster
+
+    def read(self, name: TopicPartition, begin: int, end: int) -> Iterator[LogRecord]:
+        self._cluster.reads.append((name, begin, end))
+        for record in self._cluster.logs[name]:
+            if begin <= record.offset < end:
+                yield record
+
+
+@dataclass
+class FakeMigrationCluster:
+    """A cluster in memory.
+
+    Attributes:
+        name: its name.
+        cluster_id: its id.
+        logs: records by partition.
+        starts: log start, 0 if it is not among them.
+        ends: log end, that of the last record if it is not among them.
+        stables: last stable offset, the log end if it is not among them.
+        settings: settings by topic; ``RULES`` if it is not among them.
+        replicas: replicas of each partition.
+        leaderless: partitions without a leader.
+        group_states: whether each group has members.
+        offsets: committed offsets by group and partition.
+        commits: offsets that were committed, by group.
+        refuses: whether commits are refused.
+        reads: partitions and offsets that were read.
+        now_s: monotonic time.
+    """
+
+    name: str
+    cluster_id: str | None = None
+    logs: dict[TopicPartition, list[LogRecord]] = field(default_factory=dict)
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    stables: dict[TopicPartition, int] = field(default_factory=dict)
+    settings: dict[str, TopicRules] = field(default_factory=dict)
+    replicas: int = 3
+    leaderless: set[TopicPartition] = field(default_factory=set)
+    group_states: dict[str, bool | None] = field(default_factory=dict)
+    offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+    commits: list[tuple[str, dict[TopicPartition, int]]] = field(default_factory=list)
+    refuses: bool = False
+    reads: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
+    now_s: float = 0.0
+
+    @property
+    def subject(self) -> str:
+        return f"cluster {self.name}"
+
+    def __enter__(self) -> FakeMigrationCluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close."""
+
+    def fill(self, topic: str, partition: int, numbers: Sequence[int], first: int = 0) -> None:
+        """Give a partition records with these numbers, at offsets from the first one on."""
+        name = TopicPartition(topic, partition)
+        self.logs[name] = [log_record(first + at, number) for at, number in enumerate(numbers)]
+        self.starts[name] = first
+
+    def topics(self) -> ClusterTopics:
+        partitions: dict[str, dict[int, int | None]] = {}
+        for name in self.logs:
+            leader = None if name in self.leaderless else 1
+            partitions.setdefault(name.topic, {})[name.partition] = leader
+        topics = {topic: MigratingTopic(f"id of {topic}", own, self.replicas) for topic, own in partitions.items()}
+        return ClusterTopics(self.cluster_id or f"id of {self.name}", topics, frozenset(topics))
+
+    def rules(self, topics: Collection[str]) -> dict[str, TopicRules]:
+        return {topic: self.settings.get(topic, RULES) for topic in topics}
+
+    def end_of(self, name: TopicPartition) -> int:
+        own = self.logs[name]
+        return self.ends.get(name, own[-1].offset + 1 if own else self.starts.get(name, 0))
+
+    def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
+        found = {}
+        for topic, own in topics.items():
+            for partition, leader in own.leaders.items():
+                name = TopicPartition(topic, partition)
+                newest = max((record.timestamp_ms for record in self.logs[name]), default=None)
+                end = self.end_of(name)
+                log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest)
+                found[name] = LogOffsets() if leader is None else log
+        return found
+
+    def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
+        logs = self.log_offsets(topics)
+        return {name: log.end for name, log in logs.items() if log.end is not None}, self.now_s
+
+    def offset_at(self, topics: Mapping[str, MigratingTopic], name: TopicPartition, time_ms: int) -> int | None:
+        return next((record.offset for record in self.logs[name] if record.timestamp_ms >= time_ms), None)
+
+    def groups(self) -> dict[str, bool | None]:
+        return self.group_states
+
+    def committed(
+        self, groups: Collection[str], names: Collection[TopicPartition] | None = None
+    ) -> dict[str, dict[TopicPartition, int]]:
+        return {
+            group: {n: o for n, o in self.offsets.get(group, {}).items() if names is None or n in names}
+            for group in groups
+        }
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        if self.refuses:
+            raise HeadroomError(f"group {group} on {self.subject}", "offsets were not committed", "Stop it.")
+        self.commits.append((group, dict(offsets)))
+        self.offsets.setdefault(group, {}).update(offsets)
+
+    def reader(self, *, committed: bool = False) -> Any:
+        return nullcontext(FakeRecordReader(self))
+
+
+class QuietProgress:
+    """Progress that is kept: steps, and notes."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.notes: list[str] = []
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[None]:
+        self.steps.append(text)
+        yield
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def print_line(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def clusters_of(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> MigrationClusters:
+    """Return the two clusters, with the topics that they have now."""
+    return MigrationClusters(origin, target, origin.topics(), target.topics())  # type: ignore[arg-type]
