@@ -9,7 +9,7 @@ import click
 
 from headroom.cli.common.output import console, echo, print_table
 from headroom.cli.common.progress import ProgressView
-from headroom.planning.migration.forecast import MigrationMethod
+from headroom.planning.migration.plan.planned import MigrationMethod
 from headroom.schemas.text.amounts import UNKNOWN
 
 # Rows of a table on a terminal; JSON has all.

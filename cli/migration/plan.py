@@ -13,7 +13,7 @@ from headroom.cli.migration.options import progress_view
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.plan import plan_migration
-from headroom.planning.migration.forecast import MigrationMethod
+from headroom.planning.migration.plan.planned import MigrationMethod
 
 
 @click.command(short_help="Show when partitions change to the target, who is left, and what forbids it.")

@@ -7,7 +7,7 @@ from typing import Any
 from headroom.cli.common.output import echo, partition_json
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.operations.migration.plan import MigrationPlan
-from headroom.planning.migration.forecast import Finding, PlannedPartition, PlannedReader, TopicOnBoth
+from headroom.planning.migration.plan.planned import Finding, PlannedPartition, PlannedReader, TopicOnBoth
 from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.text.amounts import UNKNOWN, clock_text, duration_text
 

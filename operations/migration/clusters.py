@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.forecast import TopicOnBoth
 from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 

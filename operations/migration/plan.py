@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.operations.progress import ProgressReceiver
-from headroom.planning.migration.forecast import (
+from headroom.planning.migration.plan.forecast import forecast
+from headroom.planning.migration.plan.planned import (
     MigrationForecast,
     MigrationMethod,
     PartitionReading,
     ReaderReading,
     TopicOnBoth,
-    forecast,
 )
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic
 from headroom.schemas.config import Settings

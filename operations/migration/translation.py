@@ -12,11 +12,11 @@ from headroom.cluster.migration.records import LogRecord, RecordReader
 from headroom.cluster.migration.sync_topic import read_syncs
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.operations.progress import OnText, ProgressReceiver
-from headroom.planning.migration.forecast import MigrationMethod, TopicOnBoth
 from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
 from headroom.planning.migration.mirrors.names import sync_topics
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset, by_link, by_place, by_syncs
 from headroom.planning.migration.offset_syncs import translate
+from headroom.planning.migration.plan.planned import MigrationMethod, TopicOnBoth
 from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition

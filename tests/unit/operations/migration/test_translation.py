@@ -9,8 +9,8 @@ import pytest
 
 from headroom.operations.migration.set_offsets import commit_translated, offsets_csv, write_offsets
 from headroom.operations.migration.translation import TranslationRequest, TranslationResult, translate_offsets
-from headroom.planning.migration.forecast import MigrationMethod
 from headroom.planning.migration.mirrors.reader_offsets import OffsetBasis
+from headroom.planning.migration.plan.planned import MigrationMethod
 from headroom.planning.migration.readings import TopicRules
 from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 from headroom.schemas.errors import HeadroomError
@@ -148,7 +148,7 @@ def test_of_the_syncs_of_several_mirrors_those_of_the_clusters_name_are_used(
     origin.logs[other] = []
     assert translated(origin, target).offsets[0].target_offset == 111
     origin.logs[TopicPartition("mm2-offset-syncs.another.internal", 0)] = origin.logs.pop(SYNCS)
-    with pytest.raises(HeadroomError, match="several mirrors.*Set cluster.name to the alias") as caught:
+    with pytest.raises(HeadroomError, match=r"several mirrors.*Set cluster.name to the alias") as caught:
         translated(origin, target)
     assert caught.value.subject == "cluster old"
 
@@ -226,10 +226,10 @@ def test_groups_and_topics_that_are_not_there_are_errors(
     with pytest.raises(HeadroomError, match="topic payments: is not on the cluster old"):
         translated(origin, target, "payments")
     del target.logs[MIRRORED[1]]
-    with pytest.raises(HeadroomError, match="has 2 partitions on the origin, and 1 on the target as old.orders"):
+    with pytest.raises(HeadroomError, match=r"has 2 partitions on the origin, and 1 on the target as old.orders"):
         translated(origin, target)
     target.logs.clear()
-    with pytest.raises(HeadroomError, match="is not on the cluster new, neither as old.orders nor as orders"):
+    with pytest.raises(HeadroomError, match=r"is not on the cluster new, neither as old.orders nor as orders"):
         translated(origin, target)
     origin.group_states.clear()
     with pytest.raises(HeadroomError, match="group billing: is not on the cluster old"):

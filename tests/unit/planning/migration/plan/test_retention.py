@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headroom.planning.migration.plan.retention import ReaderRetention, reader_retention
 from headroom.planning.migration.readings import LogOffsets, TopicRules
-from headroom.planning.migration.retention import ReaderRetention, reader_retention
 
 HOUR_MS = 3_600_000
+LOG = LogOffsets(0, 100_000, 100_000)
 
 
 def rules(
@@ -24,7 +25,7 @@ def found(
     own: TopicRules | None,
     committed: int,
     rate: float | None,
-    log: LogOffsets = LogOffsets(0, 100_000, 100_000),
+    log: LogOffsets = LOG,
     age_s: float | None = 0.0,
     end: int | None = 700_000,
     reached_in_s: float | None = 300.0,

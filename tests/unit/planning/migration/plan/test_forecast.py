@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.planning.migration.forecast import (
+from headroom.planning.migration.plan.forecast import forecast
+from headroom.planning.migration.plan.planned import (
     MigrationForecast,
     MigrationMethod,
     PartitionReading,
     PlannedReader,
     ReaderReading,
     TopicOnBoth,
-    forecast,
 )
+from headroom.planning.migration.plan.retention import ReaderRetention
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
-from headroom.planning.migration.retention import ReaderRetention
 from headroom.schemas.keys import TopicPartition
 
 NAME = TopicPartition("orders", 0)
@@ -91,7 +91,7 @@ def test_an_open_transaction_forbids_it() -> None:
 def test_unequal_partition_counts_forbid_it() -> None:
     found = planned(topic=on_target(EMPTY, partitions=2))
     assert forbidding(found) == [
-        "topic orders has 1 partitions on the origin, and 2 on the target: keys would change their partitions"
+        "topic orders has another number of partitions on the target, 2, than on the origin, 1: keys change theirs"
     ]
 
 
@@ -165,7 +165,12 @@ def test_a_reader_that_retention_overtakes_forbids_it() -> None:
 
 
 def test_a_group_without_consumers_reads_nothing_and_one_that_commits_seldom_reads_at_an_unknown_rate() -> None:
-    (stopped,) = planned(with_reader(61_000, 61_000, False)).partitions[0].readers
+    found = planned(with_reader(61_000, 61_000, False))
+    # 300 s and 7 days.
+    assert warnings(found) == [
+        "has no consumers: 639,000 offsets are deleted unread unless they start within 168 h 5 min"
+    ]
+    (stopped,) = found.partitions[0].readers
     assert stopped.read_offsets_per_s == 0.0
     assert stopped.retention is not None
     assert stopped.retention.lost_offsets == 639_000

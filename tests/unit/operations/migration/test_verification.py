@@ -1,0 +1,132 @@
+"""Verification of a mirror, read from two clusters."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.operations.migration.verification import VerifiedMirror, verify_mirror
+from headroom.planning.migration.mirrors.comparison import MirrorCounts
+from headroom.planning.migration.readings import TopicRules
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from tests.unit.fakes.migration_clusters import RULES, FakeMigrationCluster, QuietProgress, clusters_of, log_record
+
+ORDERS = [TopicPartition("orders", p) for p in (0, 1)]
+
+
+@pytest.fixture
+def origin() -> FakeMigrationCluster:
+    cluster = FakeMigrationCluster("old")
+    cluster.fill("orders", 0, range(100))
+    cluster.fill("orders", 1, range(1_000, 1_050))
+    return cluster
+
+
+@pytest.fixture
+def target() -> FakeMigrationCluster:
+    cluster = FakeMigrationCluster("new")
+    cluster.fill("orders", 0, range(100))
+    cluster.fill("orders", 1, range(1_000, 1_050))
+    return cluster
+
+
+def verified(
+    origin: FakeMigrationCluster,
+    target: FakeMigrationCluster,
+    committed: bool = False,
+    notes: list[str] | None = None,
+    progress: QuietProgress | None = None,
+) -> VerifiedMirror:
+    kept = [] if notes is None else notes
+    return verify_mirror(clusters_of(origin, target), "orders", committed, progress or QuietProgress(), kept.append)
+
+
+def test_a_whole_mirror_whose_name_is_kept(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
+    progress = QuietProgress()
+    result = verified(origin, target, progress=progress)
+    assert (result.topic, result.target_topic, result.with_timestamps) == ("orders", "orders", True)
+    assert [(one.origin, one.target, one.counts) for one in result.partitions] == [
+        ((0, 100), (0, 100), MirrorCounts(mirrored=100)),
+        ((0, 50), (0, 50), MirrorCounts(mirrored=50)),
+    ]
+    assert result.total() == MirrorCounts(mirrored=150)
+    assert result.total().is_whole()
+    assert progress.steps == ["Comparing orders-0", "Comparing orders-1"]
+    assert progress.notes == ["orders-0: 0 of 100 offsets", "orders-1: 0 of 50 offsets"]
+
+
+def test_each_partition_is_compared_with_its_own(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
+    """A record in another partition is missing in one, and foreign in the other."""
+    moved = target.logs[ORDERS[0]].pop(50)
+    target.logs[ORDERS[1]].append(moved._replace(offset=50))
+    first, second = (one.counts for one in verified(origin, target).partitions)
+    assert first == MirrorCounts(mirrored=99, missing=1)
+    assert second == MirrorCounts(mirrored=50, foreign=1)
+
+
+def test_records_that_one_cluster_has_deleted_are_not_read(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    # Retention of the origin has deleted 0 to 29 of one partition, that of the target 1,000 to 1,019 of the other.
+    origin.fill("orders", 0, range(30, 100), first=30)
+    target.fill("orders", 1, range(1_020, 1_050), first=20)
+    result = verified(origin, target)
+    assert [(one.origin, one.target, one.counts) for one in result.partitions] == [
+        ((30, 100), (30, 100), MirrorCounts(mirrored=70)),
+        ((20, 50), (20, 50), MirrorCounts(mirrored=30)),
+    ]
+
+
+def test_a_mirror_that_is_behind_is_whole_so_far(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
+    del target.logs[ORDERS[0]][90:]
+    total = verified(origin, target).total()
+    assert (total.pending, total.is_whole()) == (10, True)
+
+
+def test_timestamps_that_the_target_sets_are_not_compared(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    target.logs[ORDERS[0]] = [
+        record._replace(digest=record.digest._replace(timestamp_ms=9), timestamp_ms=9)
+        for record in target.logs[ORDERS[0]]
+    ]
+    assert not verified(origin, target).total().is_whole()
+    target.settings["orders"] = TopicRules("delete", timestamp_type="LogAppendTime")
+    notes: list[str] = []
+    result = verified(origin, target, notes=notes)
+    assert (result.total(), result.with_timestamps) == (MirrorCounts(mirrored=150), False)
+    assert notes[0].startswith("Timestamps are not compared")
+
+
+def test_only_committed_records_are_compared_if_asked_for(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    origin.stables[ORDERS[0]] = 95
+    target.stables[ORDERS[0]] = 90
+    first = verified(origin, target, committed=True).partitions[0]
+    assert (first.origin, first.target, first.counts) == ((0, 95), (0, 90), MirrorCounts(mirrored=90, pending=5))
+
+
+def test_a_compacted_topic_is_noted(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
+    origin.settings["orders"] = TopicRules("compact", timestamp_type=RULES.timestamp_type)
+    notes: list[str] = []
+    verified(origin, target, notes=notes)
+    assert notes == ["The topic is compacted: what one cluster has removed already counts as missing or foreign."]
+
+
+def test_a_topic_that_cannot_be_compared_is_an_error(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    target.leaderless = {ORDERS[1]}
+    with pytest.raises(HeadroomError, match="orders-1 on cluster new: has an unknown log end"):
+        verified(origin, target)
+    del target.logs[ORDERS[1]]
+    with pytest.raises(HeadroomError, match="has 2 partitions on the origin, and 1 on the target as orders"):
+        verified(origin, target)
+
+
+def test_a_doubled_run_of_records_is_counted(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
+    """MirrorMaker was killed, and began again 20 records before."""
+    numbers = [*range(60), *range(40, 100)]
+    target.logs[ORDERS[0]] = [log_record(at, number) for at, number in enumerate(numbers)]
+    assert verified(origin, target).partitions[0].counts == MirrorCounts(mirrored=100, doubled=20)
