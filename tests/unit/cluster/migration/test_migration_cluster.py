@@ -1,0 +1,202 @@
+"""Topics, settings and offsets of one cluster, by what its brokers answer."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaTimeoutError
+from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.consumer import ListOffsetsResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from headroom.cluster.migration import migration_cluster as module
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
+from headroom.schemas.config import OriginSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+END, START, NEWEST = -1, -2, -3
+ORDERS_ID = uuid.UUID(int=7)
+NAMES = [TopicPartition("orders", p) for p in (0, 1, 2)]
+_Topic = ListOffsetsResponse.ListOffsetsTopicResponse
+_Config = DescribeConfigsResponse.DescribeConfigsResult
+
+
+class OffsetBrokers:
+    """Brokers 1 and 2 of a cluster; its topic orders has partitions that they lead, and one without a leader.
+
+    Attributes:
+        configs: value by key of the topic's settings; None: this user may not read them.
+        offsets: offset and timestamp by partition, time, and isolation level.
+        silent: brokers that do not answer.
+        asked: broker, lowest version and isolation level of each request for offsets.
+    """
+
+    def __init__(self, kafka: Any = None) -> None:
+        self.configs: dict[str, str] | None = {}
+        self.offsets: dict[tuple[TopicPartition, int, int], tuple[int, int]] = {}
+        self.silent: set[int] = set()
+        self.asked: list[tuple[int, int, int]] = []
+
+    def client(self) -> None:
+        """Connect."""
+
+    def close(self) -> None:
+        """Close."""
+
+    def nodes(self) -> list[int]:
+        return [1, 2]
+
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
+        if node in self.silent:
+            raise KafkaTimeoutError("no answer")
+        return getattr(self, type(request).__name__)(request, node)
+
+    def MetadataRequest(self, request: Any, node: int) -> Any:
+        assert not request.allow_auto_topic_creation
+        topic = MetadataResponse.MetadataResponseTopic
+        partitions = [
+            topic.MetadataResponsePartition(
+                error_code=0,
+                partition_index=p,
+                leader_id=leader,
+                replica_nodes=replicas,
+                isr_nodes=[1],
+                offline_replicas=[],
+            )
+            for p, leader, replicas in ((0, 1, [1, 2]), (1, 2, [2]), (2, -1, [1, 2]))
+        ]
+        topics = [
+            topic(error_code=0, name="orders", topic_id=ORDERS_ID, is_internal=False, partitions=partitions),
+            topic(error_code=29, name="secret", topic_id=uuid.UUID(int=0), is_internal=False, partitions=[]),
+        ]
+        answer = MetadataResponse(
+            throttle_time_ms=0, brokers=[], cluster_id="the id", controller_id=1, topics=topics, error_code=0
+        )
+        return MetadataResponse.decode(answer.encode(version=12), version=12)
+
+    def DescribeConfigsRequest(self, request: Any, node: int) -> Any:
+        ((kind, name, keys),) = request.resources
+        assert (kind, name) == (2, "orders")
+        configs = self.configs or {}
+        found = _Config(
+            error_code=29 if self.configs is None else 0,
+            error_message=None,
+            resource_type=2,
+            resource_name=name,
+            configs=[
+                _Config.DescribeConfigsResourceResult(name=key, value=configs[key], read_only=False, config_source=5)
+                for key in keys
+                if key in configs
+            ],
+        )
+        answer = DescribeConfigsResponse(throttle_time_ms=0, results=[found])
+        return DescribeConfigsResponse.decode(answer.encode(version=4), version=4)
+
+    def ListOffsetsRequest(self, request: Any, node: int) -> Any:
+        self.asked.append((node, request._min_version, request.isolation_level))
+        topics = [
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    self._offset(TopicPartition(topic.name, p.partition_index), p.timestamp, request.isolation_level)
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        answer = ListOffsetsResponse(throttle_time_ms=0, topics=topics)
+        return ListOffsetsResponse.decode(answer.encode(version=7), version=7)
+
+    def _offset(self, name: TopicPartition, time: int, isolation: int) -> Any:
+        found = self.offsets.get((name, time, isolation))
+        offset, timestamp = found or (-1, -1)
+        return _Topic.ListOffsetsPartitionResponse(
+            partition_index=name.partition,
+            error_code=6 if found is None else 0,
+            timestamp=timestamp,
+            offset=offset,
+            leader_epoch=0,
+        )
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> OffsetBrokers:
+    fake = OffsetBrokers()
+    monkeypatch.setattr(module, "AdminConnection", lambda kafka: fake)
+    return fake
+
+
+@pytest.fixture
+def cluster(brokers: OffsetBrokers) -> MigrationCluster:
+    return MigrationCluster(OriginSettings("o:1", request_timeout_ms=1_000), "old")
+
+
+def test_topics_have_their_leaders_and_the_cluster_its_id(cluster: MigrationCluster) -> None:
+    found = cluster.topics()
+    assert (found.cluster_id, found.names) == ("the id", {"orders"})
+    assert found.topics == {"orders": MigratingTopic(str(ORDERS_ID), {0: 1, 1: 2, 2: None}, 1)}
+
+
+def test_settings_are_read_whole_or_unknown(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:
+    brokers.configs = {
+        "cleanup.policy": "compact,delete",
+        "retention.ms": "-1",
+        "retention.bytes": "1e9",
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "true",
+        "message.timestamp.type": "LogAppendTime",
+    }
+    assert cluster.rules(["orders"]) == {"orders": TopicRules("compact,delete", -1, None, 2, True, "LogAppendTime")}
+    brokers.configs = {}
+    assert cluster.rules(["orders"]) == {"orders": TopicRules()}
+    brokers.configs = None
+    assert cluster.rules(["orders"]) == {}
+
+
+def test_each_leader_is_asked_for_its_own_partitions(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:
+    topics = cluster.topics().topics
+    for name, first in ((NAMES[0], 10), (NAMES[1], 0)):
+        brokers.offsets |= {
+            (name, START, 0): (first, -1),
+            (name, END, 0): (100, -1),
+            (name, END, 1): (95, -1),
+            (name, NEWEST, 0): (99, 123_456),
+        }
+    assert cluster.log_offsets(topics) == {
+        NAMES[0]: LogOffsets(10, 100, 95, 123_456),
+        NAMES[1]: LogOffsets(0, 100, 95, 123_456),
+        NAMES[2]: LogOffsets(),
+    }
+    # Isolation levels since version 2 of the request, and the newest record since 7.
+    assert sorted(set(brokers.asked)) == [(1, 2, 0), (1, 2, 1), (1, 7, 0), (2, 2, 0), (2, 2, 1), (2, 7, 0)]
+    assert cluster.log_ends(topics)[0] == {NAMES[0]: 100, NAMES[1]: 100}
+
+
+def test_a_broker_that_does_not_answer_makes_its_partitions_unknown(
+    cluster: MigrationCluster, brokers: OffsetBrokers
+) -> None:
+    topics = cluster.topics().topics
+    brokers.offsets = {(NAMES[0], END, 0): (100, -1), (NAMES[1], END, 0): (100, -1)}
+    brokers.silent = {2}
+    assert cluster.log_ends(topics)[0] == {NAMES[0]: 100}
+    found = cluster.log_offsets(topics)
+    assert (found[NAMES[0]], found[NAMES[1]]) == (LogOffsets(end=100), LogOffsets())
+
+
+def test_the_offset_of_a_time(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:
+    topics = cluster.topics().topics
+    brokers.offsets = {(NAMES[0], 123_000, 0): (42, 123_456)}
+    assert cluster.offset_at(topics, NAMES[0], 123_000) == 42
+    assert cluster.offset_at(topics, NAMES[0], 999_000) is None
+    assert cluster.offset_at(topics, NAMES[2], 123_000) is None
+
+
+def test_without_any_answer_the_cluster_is_named(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:
+    brokers.silent = {1, 2}
+    for read in (cluster.topics, lambda: cluster.rules(["orders"])):
+        with pytest.raises(HeadroomError, match=r"cluster old: topic.* could not be read"):
+            read()
