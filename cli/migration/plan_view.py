@@ -17,10 +17,12 @@ _NEVER = "never"
 def print_plan(plan: MigrationPlan) -> None:
     """Print partitions, readers, what forbids the migration, and what to know before it."""
     found = plan.forecast
-    names = ", ".join(plan.topics)
-    echo(f"{names}: {len(found.partitions)} partitions, from {plan.origin} to {plan.target}, {plan.method.value}.")
+    names, count = ", ".join(plan.topics), len(found.partitions)
+    partitions = "1 partition" if count == 1 else f"{count:,} partitions"
+    echo(f"{names}: {partitions}, from {plan.origin} to {plan.target}, {plan.method.value}.")
     echo(
-        f"Rates of {plan.measured_s:.0f} s until {clock_text(plan.read_ms)}; prepared {duration_text(plan.prepare_s)}."
+        f"Rates are of {plan.measured_s:.0f} s until {clock_text(plan.read_ms)}. The end offset is that of "
+        f"{duration_text(plan.prepare_s)} later (migration.prepare)."
     )
     header = ("partition", "log start", "log end", "written", "end offset", "reached", "left to write", "on the target")
     print_rows("Partitions of the origin", header, [_partition_row(plan, one) for one in found.partitions])
@@ -34,7 +36,7 @@ def print_plan(plan: MigrationPlan) -> None:
     for title, forbids in (("What forbids the migration", True), ("What to know before it", False)):
         rows = [_finding_row(finding) for finding in found.findings if finding.forbids is forbids]
         if rows:
-            print_rows(title, ("subject", "", "what to do"), rows)
+            print_rows(title, ("subject", "finding", "what to do"), rows)
     echo()
     echo("Something forbids the migration." if found.is_forbidden() else "Nothing that was read forbids the migration.")
 

@@ -86,8 +86,8 @@ def test_a_plan_shows_when_a_partition_changes_and_who_is_left() -> None:
     result = run("plan", "orders", "--method", "mirrored")
     assert result.exit_code == 0, result.output
     text = words_of(result)
-    assert "orders: 1 partitions, from old to new, mirrored." in text
-    assert "Rates of 5 s until 00:16:40 UTC; prepared 5 min." in text
+    assert "orders: 1 partition, from old to new, mirrored." in text
+    assert "Rates are of 5 s until 00:16:40 UTC. The end offset is that of 5 min later (migration.prepare)." in text
     # 100 + 5 s x 20, and 300 s x 20 more, at 1,000 s and 300 s.
     assert "orders-0 0 200 20.0/s 6,200 00:21:40 UTC 6,000 to 100" in text
     # 50 + 5 s x 10; kept for 7 days and 300 s.

@@ -1,0 +1,206 @@
+"""A mirrored topic on two real clusters: plan, offsets of a group by syncs and by its next record, and verification.
+
+The mirror is made by hand, as MirrorMaker 2 makes it: it was killed after 600 records, and began again 50 before.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from headroom.cli.main import headroom
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.java import jar_folder, java_command
+from tests.integration.support import admin_of, completed, create_topic, wait_until
+
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+SYNCS = "mm2-offset-syncs.new.internal"
+RECORDS, KILLED, BACK = 1_000, 600, 50
+# Retention by time would delete older ones.
+BEGAN_MS = time.time_ns() // 1_000_000
+# Of partition 0 and 1 of the origin.
+READ = {0: 700, 1: RECORDS}
+
+# One story: a mirror, and a group that moves to it.
+pytestmark = pytest.mark.random_order(disabled=True)
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedCluster, EmbeddedCluster]]:
+    """The origin and the target, of one broker each, with the mirror and the group's offsets."""
+    folder = tmp_path_factory.mktemp("migration")
+    origin, target = (EmbeddedCluster(folder / name, 1) for name in ("old", "new"))
+    try:
+        origin.start()
+        target.start()
+        for cluster, topic in ((origin, "orders"), (target, "old.orders")):
+            create_topic(cluster, topic, {0: [1], 1: [1]})
+        create_topic(origin, SYNCS, {0: [1]})
+        write(origin, "orders", {0: range(RECORDS), 1: range(RECORDS)})
+        mirrored = [*range(KILLED), *range(KILLED - BACK, RECORDS)]
+        write(target, "old.orders", {0: mirrored, 1: range(RECORDS)})
+        # By partition, and by offset on the origin and on the target.
+        write_syncs(origin, [(0, 0, 0), (0, KILLED - BACK, KILLED), (1, RECORDS - 1, RECORDS - 1)])
+        with admin_of(origin) as admin:
+            offsets = {TopicPartition("orders", p): OffsetAndMetadata(offset, "", None) for p, offset in READ.items()}
+            admin.alter_group_offsets("billing", offsets)
+        yield origin, target
+    finally:
+        origin.stop()
+        target.stop()
+
+
+def write(cluster: EmbeddedCluster, topic: str, numbers: dict[int, Any]) -> None:
+    """Write the records with these numbers to partitions, with keys, headers and timestamps that follow from them."""
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
+        for partition, own in numbers.items():
+            for number in own:
+                producer.send(
+                    topic,
+                    b"value %d" % number,
+                    key=b"key %d" % (number % 7),
+                    headers=[("number", b"%d" % number)],
+                    partition=partition,
+                    timestamp_ms=BEGAN_MS + number // 3,
+                )
+        producer.flush()
+
+
+def write_syncs(cluster: EmbeddedCluster, syncs: list[tuple[int, int, int]]) -> None:
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
+        for partition, upstream, downstream in syncs:
+            key = struct.pack(">h", 6) + b"orders" + struct.pack(">i", partition)
+            producer.send(SYNCS, struct.pack(">qq", upstream, downstream), key=key)
+        producer.flush()
+
+
+@pytest.fixture(scope="module")
+def config(clusters: tuple[EmbeddedCluster, EmbeddedCluster], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    origin, target = clusters
+    folder = tmp_path_factory.mktemp("migration-settings")
+    file = folder / "headroom.toml"
+    file.write_text(
+        f'[cluster]\nname = "new"\nbootstrap_servers = "{target.bootstrap_servers}"\n'
+        f'[migration.origin]\nname = "old"\nbootstrap_servers = "{origin.bootstrap_servers}"\n'
+        f'[migration]\nquiet_s = 2\n[collect]\nmeasure_s = 1\n[store]\npath = "{folder / "store"}"\n',
+        encoding="utf-8",
+    )
+    return file
+
+
+def run(config: Path, *words: str) -> Result:
+    return CliRunner().invoke(headroom, ["migration", *words, "--config", str(config)])
+
+
+def printed(config: Path, *words: str, code: int = 0) -> dict[str, Any]:
+    ran = run(config, *words, "--format", "json")
+    assert ran.exit_code == code, (words, ran.output, ran.exception)
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_the_plan_has_logs_settings_and_groups_of_both_clusters(config: Path) -> None:
+    plan = printed(config, "plan", "orders", "--method", "mirrored")
+    first, second = plan["partitions"]
+    for partition in (first, second):
+        assert partition["origin"]["start"] == 0
+        assert partition["origin"]["end"] == partition["origin"]["stable"] == partition["end_offset"] == RECORDS
+        assert (partition["write_offsets_per_s"], partition["switch_in_s"], partition["unstable_offsets"]) == (0, 0, 0)
+    assert first["origin"]["newest_ms"] == BEGAN_MS + (RECORDS - 1) // 3
+    assert (first["target"]["end"], second["target"]["end"]) == (RECORDS + BACK, RECORDS)
+    assert [reader["left_offsets"] for reader in first["readers"]] == [RECORDS - READ[0]]
+    assert first["readers"][0]["active"] is False
+    (topic,) = plan["topics"]
+    assert topic["target"]["topic"] == "old.orders"
+    assert topic["origin"]["settings"]["retention_ms"] == 604_800_000
+    assert topic["origin"]["topic_id"] != topic["target"]["topic_id"]
+    # The records are some minutes old, and kept for a week. The group has no consumers, which may read them in time.
+    assert 600_000 < first["readers"][0]["retention"]["kept_s"] < 604_800
+    assert not plan["forbidden"]
+    drained = run(config, "plan", "orders")
+    assert (drained.exit_code, "not there" in drained.stdout) == (0, True)
+
+
+def test_offsets_by_syncs_and_by_the_next_record(config: Path) -> None:
+    first, second = printed(config, "translate", "--group", "billing", "orders")["partitions"]
+    # The sync of 550 is at 600: 551 to 699 may be read again.
+    assert (first["target_offset"], first["may_repeat"]) == (KILLED + 1, READ[0] - (KILLED - BACK) - 1)
+    assert (second["target_offset"], second["may_repeat"]) == (RECORDS, 0)
+    first, second = printed(config, "translate", "--group", "billing", "orders", "--exact")["partitions"]
+    assert (first["target_offset"], first["basis"]) == (READ[0] + BACK, "next")
+    assert (second["target_offset"], second["basis"]) == (RECORDS, "before")
+
+
+def test_kafkas_tool_reads_the_file_of_offsets(
+    config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster], tmp_path: Path
+) -> None:
+    file = tmp_path / "billing.csv"
+    printed(config, "offsets", "--group", "billing", "--exact", "--csv", str(file))
+    assert file.read_text() == f"old.orders,0,{READ[0] + BACK}\nold.orders,1,{RECORDS}\n"
+    done = completed(
+        [
+            *(java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL),
+            *("--bootstrap-server", clusters[1].bootstrap_servers, "--group", "billing"),
+            *("--reset-offsets", "--from-file", str(file), "--dry-run"),
+        ],
+        60,
+    )
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["billing", "old.orders", "0", str(READ[0] + BACK)] in rows, done.stdout + done.stderr
+    assert ["billing", "old.orders", "1", str(RECORDS)] in rows
+
+
+def test_offsets_are_set_unless_the_group_is_active_and_then_no_record_is_read_twice(
+    config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
+) -> None:
+    options = {"bootstrap_servers": clusters[1].bootstrap_servers, "group_id": "billing", "enable_auto_commit": False}
+    with closing(KafkaConsumer("old.orders", **options)) as consumer:
+        wait_until(lambda: consumer.poll(timeout_ms=200) or consumer.assignment(), 60, "the group is active")
+        refused = run(config, "offsets", "--group", "billing", "--exact", "--execute")
+        assert refused.exit_code == 1
+        assert "has consumers, or may have" in str(refused.exception)
+    done = wait_until(
+        lambda: (ran := run(config, "offsets", "--group", "billing", "--exact", "--execute")).exit_code == 0 and ran,
+        60,
+        "the group has no members any more",
+    )
+    assert "Committed on new, and read back: 2 offsets" in done.stdout
+    numbers: list[int] = []
+    with closing(KafkaConsumer("old.orders", auto_offset_reset="none", **options)) as consumer:
+
+        def has_read_all() -> bool:
+            for records in consumer.poll(timeout_ms=200).values():
+                numbers.extend(int(record.headers[0][1]) for record in records)
+            return len(numbers) >= RECORDS - READ[0]
+
+        wait_until(has_read_all, 60, "the rest of the records", lambda: len(numbers))
+    assert numbers == list(range(READ[0], RECORDS))
+
+
+def test_the_mirror_is_compared_record_by_record(
+    config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
+) -> None:
+    found = printed(config, "verify", "orders", code=1)
+    first, second = (partition["counts"] for partition in found["partitions"])
+    nothing = dict.fromkeys(("missing", "pending", "differing", "out_of_order", "foreign", "older", "deleted"), 0)
+    assert first == {**nothing, "mirrored": RECORDS, "doubled": BACK}
+    assert second == {**nothing, "mirrored": RECORDS, "doubled": 0}
+    # Another record, which the mirror does not have yet.
+    write(clusters[0], "orders", {1: [RECORDS]})
+    assert printed(config, "verify", "orders", code=1)["total"]["pending"] == 1
+
+
+def test_one_cluster_under_both_names_is_refused(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    same = config.read_text().split("[migration.origin]")[0].split('"')[3]
+    monkeypatch.setenv("HEADROOM_MIGRATION__ORIGIN__BOOTSTRAP_SERVERS", same)
+    assert "leads to the same cluster as cluster.bootstrap_servers" in str(run(config, "plan", "orders").exception)
