@@ -83,6 +83,21 @@ class MigrationClusters:
                 raise HeadroomError(f"topic {topic}", rule, "Give both the same number of partitions.")
         return found
 
+    def require_same_topics(self, on_both: Collection[TopicOnBoth]) -> None:
+        """Check that topics are those that were read at the start, on both clusters.
+
+        Raises:
+            HeadroomError: one was deleted or created again meanwhile, or a cluster did not answer.
+        """
+        origin = {both.topic: both.origin for both in on_both}
+        target = {both.target_name: both.target for both in on_both if both.target_name and both.target}
+        for cluster, known in ((self.origin, origin), (self.target, target)):
+            now = cluster.topics().topics
+            for name, topic in known.items():
+                if name not in now or now[name].topic_id != topic.topic_id:
+                    rule = f"was deleted or created again on the {cluster.subject} while it was read"
+                    raise HeadroomError(f"topic {name}", rule, "Run the command again.")
+
 
 @contextmanager
 def migration_clusters(settings: Settings) -> Iterator[MigrationClusters]:

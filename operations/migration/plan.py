@@ -100,6 +100,7 @@ def plan_migration(
             target_logs, committed, ends, ends_s = second_reading()
     read_ms, elapsed_s = clock_ms(), ends_s - earlier_s
     logs = clusters.origin.log_offsets(described)
+    clusters.require_same_topics(on_both.values())
     readers = _readers(groups, before, committed, names)
     readings = [
         PartitionReading(

@@ -110,6 +110,7 @@ def translate_offsets(
         offsets = [by_link(own, logs[own.name], target_logs[own.target_name]) for own in readers]
     else:
         offsets = _mirrored(clusters, request, on_both, readers, (logs, target_logs), progress, on_note)
+    clusters.require_same_topics(on_both.values())
     now = target.committed([request.group], [own.target_name for own in offsets])[request.group]
     return TranslationResult(
         request,

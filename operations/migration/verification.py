@@ -94,6 +94,7 @@ def verify_mirror(
             )
             for number in sorted(both.origin.leaders)
         )
+    clusters.require_same_topics([both])
     return VerifiedMirror(topic, target_topic, partitions, with_timestamps)
 
 

@@ -53,6 +53,7 @@ class FakeMigrationCluster:
         settings: settings by topic; ``RULES`` if it is not among them.
         replicas: replicas of each partition.
         leaderless: partitions without a leader.
+        topic_ids: id of a topic; ``id of NAME`` if it is not among them.
         group_states: whether each group has members.
         offsets: committed offsets by group and partition.
         commits: offsets that were committed, by group.
@@ -70,6 +71,7 @@ class FakeMigrationCluster:
     settings: dict[str, TopicRules] = field(default_factory=dict)
     replicas: int = 3
     leaderless: set[TopicPartition] = field(default_factory=set)
+    topic_ids: dict[str, str] = field(default_factory=dict)
     group_states: dict[str, bool | None] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     commits: list[tuple[str, dict[TopicPartition, int]]] = field(default_factory=list)
@@ -98,7 +100,10 @@ class FakeMigrationCluster:
         for name in self.logs:
             leader = None if name in self.leaderless else 1
             partitions.setdefault(name.topic, {})[name.partition] = leader
-        topics = {topic: MigratingTopic(f"id of {topic}", own, self.replicas) for topic, own in partitions.items()}
+        topics = {
+            topic: MigratingTopic(self.topic_ids.get(topic, f"id of {topic}"), own, self.replicas)
+            for topic, own in partitions.items()
+        }
         return ClusterTopics(self.cluster_id or f"id of {self.name}", topics, frozenset(topics))
 
     def rules(self, topics: Collection[str]) -> dict[str, TopicRules]:

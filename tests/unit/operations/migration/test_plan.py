@@ -156,6 +156,27 @@ def test_a_topic_that_is_not_there_is_an_error(origin: FakeMigrationCluster) -> 
         plan_of(origin, FakeMigrationCluster("new"), Writes(origin, {}), "orders", "payments")
 
 
+def test_a_topic_that_is_created_again_midway_is_an_error(origin: FakeMigrationCluster) -> None:
+    writes = Writes(origin, dict.fromkeys(ORDERS, 20))
+    found = clusters_of(origin, FakeMigrationCluster("new"))
+    both = found.topics_on_both(["orders"], is_mirror=False)
+    found.require_same_topics(both.values())
+    sleep = writes.sleep
+
+    def create_again(seconds: float) -> None:
+        origin.topic_ids["orders"] = "another"
+        sleep(seconds)
+
+    writes.sleep = create_again  # type: ignore[method-assign]
+    with pytest.raises(
+        HeadroomError, match="topic orders: was deleted or created again on the cluster old while it was"
+    ):
+        plan_of(origin, FakeMigrationCluster("new"), writes)
+    origin.logs.clear()
+    with pytest.raises(HeadroomError, match="topic orders: was deleted or created again"):
+        found.require_same_topics(both.values())
+
+
 def test_one_cluster_under_both_names_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(migration=MigrationSettings(origin=OriginSettings("o:1", name="old")))
     ids: dict[str, str | None] = {"old": "abc", "kafka": "abc"}
