@@ -7,7 +7,7 @@ from typing import Any
 from headroom.cli.common.output import echo, partition_json
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.operations.migration.plan import MigrationPlan
-from headroom.planning.migration.plan.planned import Finding, PlannedPartition, PlannedReader, TopicOnBoth
+from headroom.planning.migration.plan.planned import MigrationFinding, PlannedPartition, PlannedReader, TopicOnBoth
 from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.text.amounts import UNKNOWN, clock_text, duration_text
 
@@ -88,7 +88,7 @@ def _reader_row(partition: PlannedPartition, reader: PlannedReader) -> tuple[str
     )
 
 
-def _finding_row(finding: Finding) -> tuple[str, ...]:
+def _finding_row(finding: MigrationFinding) -> tuple[str, ...]:
     return finding.subject, finding.rule, finding.remedy
 
 

@@ -115,7 +115,7 @@ class PlannedPartition:
 
 
 @dataclass(frozen=True)
-class Finding:
+class MigrationFinding:
     """Something that a plan has found.
 
     Attributes:
@@ -162,7 +162,7 @@ class MigrationForecast:
     """
 
     partitions: tuple[PlannedPartition, ...]
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[MigrationFinding, ...] = field(default=())
 
     def is_forbidden(self) -> bool:
         """Return whether a finding forbids the migration."""

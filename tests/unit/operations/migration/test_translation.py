@@ -171,7 +171,7 @@ def test_a_target_of_a_link_that_is_ahead_has_diverged(
     assert (first.target_offset, second.target_offset) == (None, 100)
 
 
-def test_an_offset_beyond_the_log_end_stands_for_no_record(
+def test_an_offset_beyond_the_log_end_is_of_no_record(
     origin: FakeMigrationCluster, target: FakeMigrationCluster
 ) -> None:
     origin.offsets["billing"][ORDERS[0]] = 201
