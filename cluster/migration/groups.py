@@ -15,6 +15,7 @@ from headroom.schemas.keys import TopicPartition
 
 # States of a group without members.
 _INACTIVE = ("Dead", "Empty")
+_SHARE = "share"
 _READ = "See that its brokers are up, and that this user has DESCRIBE on groups and topics; then run it again."
 _T = TypeVar("_T")
 
@@ -22,7 +23,8 @@ _T = TypeVar("_T")
 def read_groups(connection: AdminConnection, subject: str) -> dict[str, bool | None]:
     """Return the groups of a cluster, with whether each has members now; None if unknown, as before Kafka 2.6.
 
-    The list has groups of both protocols. A description of a group of the newer one is refused as if there were none.
+    Share groups are left out, because they have no committed offsets. The list has groups of both protocols, while a
+    description of a group of the newer one is refused as if there were none.
 
     Args:
         connection: the admin connection.
@@ -32,7 +34,8 @@ def read_groups(connection: AdminConnection, subject: str) -> dict[str, bool | N
         HeadroomError: a broker did not answer, or refused.
     """
     groups = _asked(connection, subject, lambda client: client.list_groups())
-    states = {group["group_id"]: group.get("group_state") or None for group in groups}
+    with_offsets = [group for group in groups if group.get("group_type", "").lower() != _SHARE]
+    states = {group["group_id"]: group.get("group_state") or None for group in with_offsets}
     return {group: None if states[group] is None else states[group] not in _INACTIVE for group in sorted(states)}
 
 

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import connection_options
@@ -73,20 +74,21 @@ class RecordReader:
         Raises:
             HeadroomError: the records could not be read, or some of them were deleted meanwhile.
         """
-        consumer = self._consumer
+        # kafka-python takes only its own type.
+        consumer, partition = self._consumer, KafkaPartition(*name)
         try:
-            consumer.assign([name])
-            consumer.seek(name, begin)
+            consumer.assign([partition])
+            consumer.seek(partition, begin)
             until_s = self._clock() + self._patience_s
             at = begin
             while at < end:
-                records = consumer.poll(timeout_ms=_POLL_MS, max_records=_RECORDS_A_POLL).get(name, ())
+                records = consumer.poll(timeout_ms=_POLL_MS, max_records=_RECORDS_A_POLL).get(partition, ())
                 for record in records:
                     if record.offset >= end:
                         return
                     yield _log_record(record)
-                now = records[-1].offset + 1 if records else consumer.position(name)
-                if now > at:
+                now = records[-1].offset + 1 if records else consumer.position(partition, timeout_ms=_POLL_MS)
+                if now is not None and now > at:
                     at, until_s = now, self._clock() + self._patience_s
                 elif self._clock() > until_s:
                     rule = f"no record after offset {at} came within {self._patience_s:g} s"

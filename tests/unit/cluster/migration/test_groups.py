@@ -21,6 +21,7 @@ class GroupClient:
 
     Attributes:
         groups: state by group; None: the broker does not report states.
+        types: type by group; the broker does not report it if it is not among them.
         offsets: committed offset by group and partition.
         answers: answer to the commit of each partition; ``NoError`` if it is not among them, and None: no answer.
         failure: what every call raises.
@@ -29,6 +30,7 @@ class GroupClient:
 
     def __init__(self) -> None:
         self.groups: dict[str, str | None] = {}
+        self.types: dict[str, str] = {}
         self.offsets: dict[str, dict[TopicPartition, int]] = {}
         self.answers: dict[TopicPartition, Any] = {}
         self.failure: Exception | None = None
@@ -42,7 +44,7 @@ class GroupClient:
 
     def list_groups(self) -> list[dict[str, Any]]:
         states = {group: {} if state is None else {"group_state": state} for group, state in self.groups.items()}
-        return [{"group_id": group, "protocol_type": "consumer", **state} for group, state in states.items()]
+        return [{"group_id": group, "group_type": self.types.get(group, ""), **own} for group, own in states.items()]
 
     def list_group_offsets(self, wanted: dict[str, Any]) -> dict[str, dict[Any, OffsetAndMetadata]]:
         self.asked.append(wanted)
@@ -68,6 +70,8 @@ def client() -> GroupClient:
 def test_a_group_is_active_unless_it_is_empty_or_dead(client: Any) -> None:
     client.groups = {"b": "Stable", "a": "Empty", "c": "PreparingRebalance", "d": "Dead", "e": None, "f": ""}
     assert read_groups(client, "cluster old") == {"a": False, "b": True, "c": True, "d": False, "e": None, "f": None}
+    client.types = {"a": "Classic", "b": "Consumer", "c": "Share"}
+    assert read_groups(client, "cluster old").keys() == {"a", "b", "d", "e", "f"}
 
 
 def test_a_committed_offset_of_minus_one_is_none(client: Any) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 
 from headroom.cluster.migration.records import RecordReader
@@ -45,10 +46,12 @@ class FakeConsumer:
         self.assigned = names
 
     def seek(self, name: Any, offset: int) -> None:
+        assert isinstance(name, KafkaPartition)
         assert self.assigned == [name]
         self.at = offset
 
-    def position(self, name: Any) -> int:
+    def position(self, name: Any, timeout_ms: int) -> int:
+        assert isinstance(name, KafkaPartition)
         return self.at
 
     def poll(self, timeout_ms: int, max_records: int) -> dict[Any, list[Any]]:
