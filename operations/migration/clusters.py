@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.operations.progress import OnText
+from headroom.planning.migration.mirrors.names import mirror_topic, other_mirrors
 from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import join_names
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,13 @@ class MigrationClusters:
             for topic, name in names.items()
         }
 
-    def mirrored_topics(self, topics: Collection[str], is_mirror: bool) -> dict[str, TopicOnBoth]:
+    def mirrored_topics(self, topics: Collection[str], is_mirror: bool, on_note: OnText) -> dict[str, TopicOnBoth]:
         """Return topics as ``topics_on_both`` does, that are on the target with the same number of partitions.
+
+        Args:
+            topics: names on the origin.
+            is_mirror: whether the target's topic may have the name of the origin before its own.
+            on_note: gets a sentence about a topic that may be mirrored under another name.
 
         Raises:
             HeadroomError: one is not, or a cluster did not answer.
@@ -81,6 +88,10 @@ class MigrationClusters:
             if counts[0] != counts[1]:
                 rule = f"has {counts[0]} partitions on the origin, and {counts[1]} on the target as {both.target_name}"
                 raise HeadroomError(f"topic {topic}", rule, "Give both the same number of partitions.")
+            others = other_mirrors(topic, str(both.target_name), self.target_topics.names) if is_mirror else []
+            if both.target_name == topic and others:
+                names = join_names(others)
+                on_note(f"{topic} counts as its own mirror. If {names} is it, set migration.origin.name to that alias.")
         return found
 
     def require_same_topics(self, on_both: Collection[TopicOnBoth]) -> None:

@@ -13,7 +13,7 @@ from headroom.cluster.migration.sync_topic import read_syncs
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
-from headroom.planning.migration.mirrors.names import sync_topics
+from headroom.planning.migration.mirrors.names import sync_topic, sync_topics
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset, by_link, by_place, by_syncs
 from headroom.planning.migration.offset_syncs import translate
 from headroom.planning.migration.plan.planned import MigrationMethod, TopicOnBoth
@@ -98,7 +98,7 @@ def translate_offsets(
     with progress.step(f"Reading the offsets of group {request.group}"):
         committed = _committed(clusters, request)
     topics = request.topics or sorted({name.topic for name in committed})
-    on_both = clusters.mirrored_topics(topics, request.method is MigrationMethod.MIRRORED)
+    on_both = clusters.mirrored_topics(topics, request.method is MigrationMethod.MIRRORED, on_note)
     readers = [
         ReaderOffset(name, TopicPartition(str(on_both[name.topic].target_name), name.partition), offset)
         for name, offset in sorted(committed.items())
@@ -188,22 +188,27 @@ def _syncs(
 
 
 def _read_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> _Syncs:
-    """Return the offset syncs of partitions, from the origin, or from the target if MirrorMaker keeps them there."""
+    """Return the offset syncs of partitions, from the origin, or from the target if MirrorMaker keeps them there.
+
+    Those of another mirror have offsets of another cluster, so only the topic with the alias is read.
+    """
     places = (
-        (clusters.origin, clusters.origin_topics, clusters.target.name, "cluster.name"),
-        (clusters.target, clusters.target_topics, clusters.origin.name, "migration.origin.name"),
+        (clusters.origin, clusters.origin_topics, sync_topic(clusters.target.name)),
+        (clusters.target, clusters.target_topics, sync_topic(clusters.origin.name)),
     )
-    for cluster, topics, alias, setting in places:
-        found = sync_topics(alias, topics.names)
-        if len(found) > 1:
-            rule = f"has offset syncs of several mirrors ({', '.join(found)}), and none of {alias}"
-            raise HeadroomError(cluster.subject, rule, f"Set {setting} to the alias that MirrorMaker uses.")
-        if found:
-            return _read_sync_topic(cluster, topics.topics[found[0]], found[0], names)
+    for cluster, topics, own in places:
+        if own in topics.names:
+            return _read_sync_topic(cluster, topics.topics[own], own, names)
+    subject = f"{places[0][2]} on the origin, {places[1][2]} on the target"
+    others = sorted({name for _, topics, _ in places for name in sync_topics(topics.names)})
+    if others:
+        rule = f"no offset syncs are there; but those of other mirrors, or other aliases, are: {', '.join(others)}"
+        remedy = "Set cluster.name and migration.origin.name to the aliases that MirrorMaker uses."
+        raise HeadroomError(subject, rule, remedy)
     remedy = (
-        "Grant READ on mm2-offset-syncs.* to this user. With another mirror, use --exact; with a link, --method linked."
+        "Grant READ on mm2-offset-syncs.* to this user. With another mirror use --exact, with a link --method linked."
     )
-    raise HeadroomError("MirrorMaker's offset syncs", "have no topic on either cluster", remedy)
+    raise HeadroomError(subject, "no offset syncs are there", remedy)
 
 
 def _read_sync_topic(

@@ -74,7 +74,7 @@ def verify_mirror(
     Raises:
         HeadroomError: the topic is not on both with the same number of partitions, or its records could not be read.
     """
-    both = clusters.mirrored_topics([topic], is_mirror=True)[topic]
+    both = clusters.mirrored_topics([topic], True, on_note)[topic]
     target_topic = str(both.target_name)
     with_timestamps = both.target_rules is None or both.target_rules.timestamp_type != LOG_APPEND_TIME
     if not with_timestamps:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-_SYNCS = "mm2-offset-syncs.{}.internal"
-_BEFORE, _AFTER = _SYNCS.split("{}")
+_BEFORE, _AFTER = "mm2-offset-syncs.", ".internal"
 
 
 def mirror_topic(topic: str, origin: str, target_topics: Collection[str]) -> str | None:
@@ -22,17 +21,22 @@ def mirror_topic(topic: str, origin: str, target_topics: Collection[str]) -> str
     return next((name for name in (f"{origin}.{topic}", topic) if name in target_topics), None)
 
 
-def sync_topics(alias: str, topics: Collection[str]) -> list[str]:
-    """Return the topics of a cluster that may have the offset syncs of its mirror at another one.
+def other_mirrors(topic: str, mirror: str, target_topics: Collection[str]) -> list[str]:
+    """Return the other topics of the target that may be the mirror of a topic, under another alias, sorted.
 
     Args:
-        alias: alias of the other cluster in MirrorMaker.
-        topics: topics of the cluster.
-
-    Returns:
-        The topic of that alias alone, if it is there; otherwise all topics of syncs, sorted.
+        topic: name on the origin.
+        mirror: topic that counts as its mirror.
+        target_topics: topics of the target.
     """
-    own = _SYNCS.format(alias)
-    if own in topics:
-        return [own]
+    return sorted(name for name in target_topics if name.endswith(f".{topic}") and name != mirror)
+
+
+def sync_topic(alias: str) -> str:
+    """Return the topic of the offset syncs of a mirror; ``alias`` is that of the other cluster in MirrorMaker."""
+    return f"{_BEFORE}{alias}{_AFTER}"
+
+
+def sync_topics(topics: Collection[str]) -> list[str]:
+    """Return the topics of a cluster that have the offset syncs of a mirror, of whichever clusters, sorted."""
     return sorted(topic for topic in topics if topic.startswith(_BEFORE) and topic.endswith(_AFTER))

@@ -96,8 +96,9 @@ def test_exact_needs_no_sync(origin: FakeMigrationCluster, target: FakeMigration
     assert [first.target_offset, second.target_offset] == [160, 100]
     assert first.sync is None
     assert notes == [
-        "Offset syncs are not used: MirrorMaker's offset syncs: have no topic on either cluster. Grant READ on "
-        "mm2-offset-syncs.* to this user. With another mirror, use --exact; with a link, --method linked."
+        "Offset syncs are not used: mm2-offset-syncs.new.internal on the origin, mm2-offset-syncs.old.internal on the "
+        "target: no offset syncs are there. Grant READ on mm2-offset-syncs.* to this user. With another mirror use "
+        "--exact, with a link --method linked."
     ]
 
 
@@ -141,16 +142,19 @@ def test_syncs_are_read_from_the_target_if_mirrormaker_keeps_them_there(
     assert translated(origin, target).offsets[0].target_offset == 111
 
 
-def test_of_the_syncs_of_several_mirrors_those_of_the_clusters_name_are_used(
-    origin: FakeMigrationCluster, target: FakeMigrationCluster
-) -> None:
-    other = TopicPartition("mm2-offset-syncs.other.internal", 0)
-    origin.logs[other] = []
+def test_syncs_of_another_mirror_are_not_used(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
+    """They have offsets of another cluster."""
+    another = TopicPartition("mm2-offset-syncs.another.internal", 0)
+    origin.logs[another] = []
     assert translated(origin, target).offsets[0].target_offset == 111
-    origin.logs[TopicPartition("mm2-offset-syncs.another.internal", 0)] = origin.logs.pop(SYNCS)
-    with pytest.raises(HeadroomError, match=r"several mirrors.*Set cluster.name to the alias") as caught:
+    origin.logs[another] = origin.logs.pop(SYNCS)
+    with pytest.raises(
+        HeadroomError, match=r"of other mirrors, or other aliases, are: mm2-offset-syncs.another.internal"
+    ):
         translated(origin, target)
-    assert caught.value.subject == "cluster old"
+    target.logs[another] = origin.logs.pop(another)
+    with pytest.raises(HeadroomError, match=r"Set cluster.name and migration.origin.name to the aliases"):
+        translated(origin, target)
 
 
 def test_a_link_keeps_offsets(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:

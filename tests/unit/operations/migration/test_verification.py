@@ -114,6 +114,15 @@ def test_a_compacted_topic_is_noted(origin: FakeMigrationCluster, target: FakeMi
     assert notes == ["The topic is compacted: what one cluster has removed already counts as missing or foreign."]
 
 
+def test_a_topic_that_may_be_mirrored_under_another_alias_is_noted(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    target.fill("a.orders", 0, [])
+    notes: list[str] = []
+    verified(origin, target, notes=notes)
+    assert notes == ["orders counts as its own mirror. If a.orders is it, set migration.origin.name to that alias."]
+
+
 def test_a_topic_that_cannot_be_compared_is_an_error(
     origin: FakeMigrationCluster, target: FakeMigrationCluster
 ) -> None:
