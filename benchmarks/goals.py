@@ -48,6 +48,8 @@ GOALS: dict[str, Goal] = {
     "finish_bias_ratio": Goal("within", 0.03),
     "finish_range_hit_ratio": Goal("at least", 0.8),
     "finish_range_width_ratio_median": Goal("at most", 0.3),
+    "eta_error_ratio_median": Goal("at most", 0.1),
+    "eta_error_ratio_p95": Goal("at most", 0.5),
     "recommended_over_smallest_ratio_max": Goal("at most", 1.25),
     "memory_growth_ratio_per_hour": Goal("at most", 0.05),
     "watch_memory_bytes_idle": Goal("at most", 2.5e9),

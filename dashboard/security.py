@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,6 +21,8 @@ LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
 _READING = ("GET", "HEAD")
+# The form that asks for the token.
+LOGIN_HTML = (Path(__file__).parent / "static" / "login.html").read_text(encoding="utf-8")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -139,8 +142,10 @@ class Guard:
             return _json_refusal(403, text)
         if path.startswith(_OPEN) or self._sessions.is_open(headers):
             return None
-        text = f"A token is needed: open {LOGIN}."
-        return _refused(path, 401, "Token", text) if method in _READING else _json_refusal(401, text)
+        if method in _READING and not path.startswith("/api/"):
+            # The form stands in for the page, so that the address, such as that of an alert, is not lost.
+            return HTMLResponse(LOGIN_HTML, 401)
+        return _json_refusal(401, f"A token is needed: open {LOGIN}.")
 
 
 def _is_own(headers: Headers) -> bool:
@@ -164,7 +169,7 @@ def _json_refusal(status: int, text: str) -> Response:
 def _refused(path: str, status: int, title: str, text: str) -> Response:
     if path.startswith("/api/"):
         return _json_refusal(status, text)
-    return HTMLResponse(render_message(title, text, LOGIN if status == 401 else "/"), status)
+    return HTMLResponse(render_message(title, text), status)
 
 
 def _without_port(host: str) -> str:
