@@ -136,7 +136,7 @@ class Guard:
         host = _without_port(headers.get("host", "")).lower()
         if host not in self._hosts:
             text = "This name is not one of this page's: add it to dashboard.hosts, or use the address it listens on."
-            return _refused(path, 421, "Another name", text)
+            return _refusal_page(path, 421, "Another name", text)
         if method not in _READING and not _is_own(headers):
             text = "This request comes from another page: open this page at the address that its server has."
             return _json_refusal(403, text)
@@ -166,7 +166,7 @@ def _json_refusal(status: int, text: str) -> Response:
     return JSONResponse({"error": text}, status)
 
 
-def _refused(path: str, status: int, title: str, text: str) -> Response:
+def _refusal_page(path: str, status: int, title: str, text: str) -> Response:
     if path.startswith("/api/"):
         return _json_refusal(status, text)
     return HTMLResponse(render_message(title, text), status)

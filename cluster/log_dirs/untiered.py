@@ -49,7 +49,7 @@ def with_untiered_bytes(
         logs: logs by broker.
         timeout_s: longest wait for the answer of one broker, seconds.
     """
-    names = _tiered(snapshot, logs)
+    names = _tiered_partitions(snapshot, logs)
     alive = [broker for broker, info in snapshot.brokers.items() if info.alive]
     if not names or not all(ask_each(alive, lambda broker: _skips_uploaded(connection, broker, timeout_s)).values()):
         return dict(logs)
@@ -57,7 +57,7 @@ def with_untiered_bytes(
     return {broker: _with_ratios(own, ratios.get(broker, {})) for broker, own in logs.items()}
 
 
-def _tiered(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, list[TopicPartition]]:
+def _tiered_partitions(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, list[TopicPartition]]:
     """Return by leader the partitions with remote storage whose leader's log was read."""
     topics = {
         topic

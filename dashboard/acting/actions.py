@@ -252,7 +252,7 @@ class Actions:
             raise LookupError(action_id)
         change, change_text = _last_change(folder), command.change_text(folder)
         if change.exists():
-            progress, exit_code = self._ended(
+            progress, exit_code = self._end_of(
                 change, ActionProgress.CHANGING, ActionProgress.DONE, ActionProgress.FAILED
             )
             began_ms = _number(_read_json(change / _BEGAN_FILE), "began_ms") or 0
@@ -270,7 +270,7 @@ class Actions:
             )
         progress, exit_code = ActionProgress.SHOWN, None
         if command.looks_first:
-            progress, exit_code = self._ended(
+            progress, exit_code = self._end_of(
                 folder / _LOOK, ActionProgress.LOOKING, ActionProgress.SHOWN, ActionProgress.NOT_POSSIBLE
             )
         if progress is ActionProgress.LOST:
@@ -356,7 +356,7 @@ class Actions:
             raise HeadroomError("The command", f"could not be started ({error})", "Choose it again later.") from None
         threading.Thread(target=process.wait, name="action", daemon=True).start()
 
-    def _ended(
+    def _end_of(
         self, folder: Path, running: ActionProgress, succeeded: ActionProgress, failed: ActionProgress
     ) -> tuple[ActionProgress, int | None]:
         """Return how far a worker is, and the exit code of its command if that has ended."""
