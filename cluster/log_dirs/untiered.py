@@ -5,8 +5,11 @@ with it (since Kafka 4.3) only from the first record on that is still to be uplo
 So is a log whose leader still has the record with offset 0, where a new replica begins: only the error that this record
 is gone makes it ask what is uploaded (seen on brokers of Kafka 4.3.1).
 
+A new replica that skips uploaded records begins with what remote storage knows of the record before. If that is not
+there, because nothing was uploaded yet or all of it has expired, it asks again and again until there is a segment.
+
 Source: Kafka 4.3.1, ``ReplicaFetcherThread.shouldFetchFromLastTieredOffset``,
-``UnifiedLog.fetchEarliestPendingUploadOffset``.
+``UnifiedLog.fetchEarliestPendingUploadOffset``, ``TierStateMachine.buildRemoteLogAuxState``.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -30,15 +33,30 @@ from headroom.schemas.keys import TopicPartition
 
 _SKIPS_UPLOADED = "follower.fetch.last.tiered.offset.enable"
 # Timestamps that stand for an offset (``ListOffsetsRequest``), and the first version of the request with all of them.
-_END, _FIRST_LOCAL, _FIRST_NOT_UPLOADED = -1, -4, -6
+_END, _FIRST, _FIRST_LOCAL, _FIRST_NOT_UPLOADED = -1, -2, -4, -6
 _VERSION = 11
 _Topic = ListOffsetsRequest.ListOffsetsTopic
+
+
+@dataclass(frozen=True, slots=True)
+class _Uploads:
+    """What a leader has uploaded of a log.
+
+    Attributes:
+        left_ratio: share of its local log that is not uploaded, 0 to 1.
+        awaited: whether nothing before that is in remote storage, so that a new replica waits for the next upload.
+    """
+
+    left_ratio: float
+    awaited: bool
 
 
 def with_untiered_bytes(
     connection: AdminConnection, snapshot: Snapshot, logs: Mapping[int, BrokerLogs], timeout_s: float
 ) -> dict[int, BrokerLogs]:
     """Return the logs with the bytes that are not uploaded yet, of leaders' logs of which new replicas copy only these.
+
+    They name those of which new replicas wait for the next upload.
 
     Nothing is known to be uploaded where a leader does not say so. If the brokers differ, or one does not report its
     setting, new replicas may copy all.
@@ -53,8 +71,8 @@ def with_untiered_bytes(
     alive = [broker for broker, info in snapshot.brokers.items() if info.alive]
     if not names or not all(ask_each(alive, lambda broker: _skips_uploaded(connection, broker, timeout_s)).values()):
         return dict(logs)
-    ratios = ask_each(names, lambda broker: _untiered_ratios(connection, broker, names[broker], timeout_s))
-    return {broker: _with_ratios(own, ratios.get(broker, {})) for broker, own in logs.items()}
+    uploads = ask_each(names, lambda broker: _uploads(connection, broker, names[broker], timeout_s))
+    return {broker: _with_uploads(own, uploads.get(broker, {})) for broker, own in logs.items()}
 
 
 def _tiered(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, list[TopicPartition]]:
@@ -82,24 +100,25 @@ def _skips_uploaded(connection: AdminConnection, broker: int, timeout_s: float) 
     return not result.error_code and any(c.name == _SKIPS_UPLOADED and c.value == "true" for c in result.configs)
 
 
-def _untiered_ratios(
+def _uploads(
     connection: AdminConnection, leader: int, names: Iterable[TopicPartition], timeout_s: float
-) -> dict[TopicPartition, float]:
-    """Return the share of a leader's logs that is not uploaded, 0 to 1; partitions of which it is unknown are missing.
+) -> dict[TopicPartition, _Uploads]:
+    """Return what a leader has uploaded of its logs; partitions of which it is unknown are missing.
 
     Log ends are read last, so that the share is not too small.
     """
+    which = (_FIRST_NOT_UPLOADED, _FIRST, _FIRST_LOCAL, _END)
     try:
-        pending, first, end = (
-            _offsets(connection, leader, names, which, timeout_s) for which in (_FIRST_NOT_UPLOADED, _FIRST_LOCAL, _END)
-        )
+        pending, start, first, end = (_offsets(connection, leader, names, one, timeout_s) for one in which)
     except KafkaError:
         return {}
-    ratios = {}
+    uploads = {}
     for name in pending.keys() & {n for n, offset in first.items() if offset > 0} & end.keys():
         local, left = end[name] - first[name], end[name] - max(pending[name], first[name])
-        ratios[name] = min(1.0, max(0, left) / local) if local > 0 else 0.0
-    return ratios
+        ratio = min(1.0, max(0, left) / local) if local > 0 else 0.0
+        # The log start includes remote storage. A log of which it is unknown is not known to wait.
+        uploads[name] = _Uploads(ratio, awaited=name in start and pending[name] <= start[name])
+    return uploads
 
 
 def _offsets(
@@ -119,6 +138,7 @@ def _offsets(
     }
 
 
-def _with_ratios(logs: BrokerLogs, ratios: Mapping[TopicPartition, float]) -> BrokerLogs:
-    untiered = {name: math.ceil(logs.logs[name].size_bytes * ratio) for name, ratio in ratios.items()}
-    return replace(logs, untiered_bytes=untiered) if untiered else logs
+def _with_uploads(logs: BrokerLogs, uploads: Mapping[TopicPartition, _Uploads]) -> BrokerLogs:
+    untiered = {name: math.ceil(logs.logs[name].size_bytes * own.left_ratio) for name, own in uploads.items()}
+    awaited = frozenset(name for name, own in uploads.items() if own.awaited)
+    return replace(logs, untiered_bytes=untiered, awaiting_upload=awaited) if untiered else logs

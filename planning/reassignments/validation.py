@@ -228,8 +228,31 @@ def awaited_brokers(plan: ReassignmentPlan, state: ClusterState) -> tuple[Awaite
     )
 
 
+def awaiting_upload(plan: ReassignmentPlan, state: ClusterState) -> tuple[TopicPartition, ...]:
+    """Return the partitions whose new replicas wait for the leader's next upload, in the order of the plan.
+
+    One that has copied something already does not ask for the end of what is uploaded any more.
+    """
+    return tuple(
+        name
+        for name, target in plan.by_name.items()
+        if (placement := state.partitions.get(name)) is not None
+        and placement.awaits_upload
+        and any(not placement.copied_bytes.get(broker) for broker in set(target.replicas) - set(placement.before))
+    )
+
+
 def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
-    """Yield, as a sentence, the partitions whose move waits for a broker that is down and keeps its replica."""
+    """Yield, as a sentence, the partitions whose move waits: for a broker that is down and keeps its replica, or for
+    an upload.
+    """
+    uploads = awaiting_upload(plan, state)
+    if uploads:
+        yield (
+            f"New replicas of {_some(uploads)} copy nothing before the leader has uploaded its next segment, because "
+            "no earlier record is in remote storage (follower.fetch.last.tiered.offset.enable): such a move does not "
+            "end before that. Let a segment roll (segment.ms), or set that to false on the new brokers until it ends."
+        )
     for awaited in awaited_brokers(plan, state):
         broker, names = awaited.broker, awaited.partitions
         when = "ends only when it is back" if awaited.is_certain else "before Kafka 4.3 ends only when it is back"

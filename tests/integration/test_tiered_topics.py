@@ -2,7 +2,7 @@
 
 Without ``follower.fetch.last.tiered.offset.enable`` it asks for offset 0, learns that this is in remote storage only,
 and begins at the first offset on the leader's disk: it copies all that is there. With it, it begins at the first offset
-that is not uploaded.
+that is not uploaded, and waits while remote storage has nothing before that.
 
 Source: Kafka 4.3.1, ``AbstractFetcherThread.handleOffsetsMovedToTieredStorage``, ``TierStateMachine``.
 """
@@ -24,7 +24,7 @@ from headroom.planning.throttles.replica_lists import Move
 from headroom.schemas.config import Settings
 from headroom.schemas.keys import TopicPartition
 from tests.integration.scene import Scene
-from tests.integration.support import admin_of, create_topic, fill, wait_until
+from tests.integration.support import RECORD_BYTES, admin_of, create_topic, fill, wait_until
 from tests.support.remote_storage import (
     LEAST_SEGMENT_BYTES,
     TieredLog,
@@ -66,11 +66,20 @@ def tiered_log(cluster: EmbeddedCluster, settings: Settings, topic: str) -> Tier
     return log
 
 
-def plan(cluster: EmbeddedCluster, settings: Settings, config_file: Path, file: Path, skips: bool) -> Any:
-    """Return the plan of a file while new replicas skip uploaded segments, or while they do not."""
+def move_of(topic: str) -> Move:
+    return Move(TopicPartition(topic, 0), (LEADER,), (NEW,))
+
+
+def let_skip(cluster: EmbeddedCluster, settings: Settings, skips: bool) -> None:
     set_skips_uploaded(settings, skips)
     with admin_of(cluster) as admin:
         wait_until(lambda: all(skips_uploaded(admin, b) == skips for b in (LEADER, NEW)), 30, "the setting")
+
+
+def plan(config_file: Path, folder: Path, topic: str) -> Any:
+    """Return the plan that gives the partition of a topic to the new broker."""
+    file = folder / "move.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [NEW]}]}))
     command = ["plan", str(file), "--throttle", THROTTLE, "--config", str(config_file), "--format", "json"]
     ran = CliRunner(env=ENVIRON).invoke(headroom, command)
     assert ran.exit_code == 0, ran.output
@@ -87,10 +96,11 @@ def test_a_new_replica_copies_the_bytes_of_the_plan(
     # Both differ enough to see which of them was copied.
     assert not_uploaded < on_disk / 3
 
-    file = tmp_path / "move.json"
-    file.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [NEW]}]}))
+    plans = {}
     # The setting of the move comes last.
-    plans = {value: plan(cluster, settings, config_file, file, value) for value in (not skips, skips)}
+    for value in (not skips, skips):
+        let_skip(cluster, settings, value)
+        plans[value] = plan(config_file, tmp_path, topic)
     assert plans[False]["copied_bytes"] == pytest.approx(on_disk, rel=0.01)
     assert plans[True]["copied_bytes"] == pytest.approx(not_uploaded, rel=0.05)
     assert plans[True]["finish_s"] < plans[False]["finish_s"]
@@ -100,8 +110,34 @@ def test_a_new_replica_copies_the_bytes_of_the_plan(
     }
 
     with closing(Scene(cluster, settings)) as scene:
-        scene.move([Move(TopicPartition(topic, 0), (LEADER,), (NEW,))])
+        scene.move([move_of(topic)])
         scene.await_end(topic, 120)
         copied = scene.log_sizes(topic, 0)[NEW]
     assert copied == pytest.approx(not_uploaded if skips else on_disk, rel=0.01)
     assert copied == pytest.approx(plans[skips]["copied_bytes"], rel=0.1)
+
+
+def test_a_new_replica_waits_while_nothing_before_the_first_record_is_in_remote_storage(
+    cluster: EmbeddedCluster, settings: Settings, config_file: Path, tmp_path: Path
+) -> None:
+    topic, records = "waiting", 30
+    create_topic(cluster, topic, {0: [LEADER]}, tiered_topic(LEAST_SEGMENT_BYTES, LOCAL_BYTES))
+    fill(cluster, topic, {0: records * RECORD_BYTES})
+    with admin_of(cluster) as admin:
+        admin.delete_records({TopicPartition(topic, 0): 10})
+    let_skip(cluster, settings, True)
+    planned = plan(config_file, tmp_path, topic)
+    assert planned["fits"] is None
+    assert any("uploaded its next segment" in text for text in planned["warnings"])
+
+    log, refused = cluster.broker(NEW).log_file, f"the state from remote store for partition: {topic}-0,"
+    with closing(Scene(cluster, settings)) as scene:
+        scene.move([move_of(topic)])
+        wait_until(lambda: refused in log.read_text(encoding="utf-8", errors="replace"), 120, "a refused copy")
+        assert scene.moving(topic)
+        # The way out that the note names.
+        let_skip(cluster, settings, False)
+        scene.await_end(topic, 120)
+        copied = scene.log_sizes(topic, 0)[NEW]
+    # The records that were not deleted, each in a batch of its own.
+    assert copied == pytest.approx((records - 10) * RECORD_BYTES, rel=0.05)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -147,7 +148,7 @@ def _write_tiered(bench: BenchCluster, topic: str, case: TieredCase) -> None:
     data = bench.log_dir(case.before[0])
     for partition in assignments:
         log = TieredLog(TopicPartition(topic, partition), data, case.local_bytes)
-        await_true(lambda log=log: log.is_tiered(bench.admin), _TIERED_S, f"{log.name} is uploaded")
+        await_true(partial(log.is_tiered, bench.admin), _TIERED_S, f"{log.name} is uploaded")
     keep_local(bench.settings, topic)
 
 

@@ -58,7 +58,7 @@ def test_a_log_is_tiered_when_nothing_more_is_uploaded_or_deleted(
 ) -> None:
     log = log_of(tmp_path, segments, local_bytes)
     assert log.segments() == segments
-    assert log.is_tiered(UploadedUpTo(last_uploaded)) is expected  # type: ignore[arg-type]
+    assert log.is_tiered(UploadedUpTo(last_uploaded)) is expected
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if len(set(case.record_bytes)) == 1], ids=lambda c: c.name)

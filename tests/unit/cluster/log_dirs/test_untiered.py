@@ -18,7 +18,7 @@ from tests.unit.builders.log_dirs import MB, A, logs
 SKIPS = "follower.fetch.last.tiered.offset.enable"
 TIERED = TopicConfig(None, None, compacted=False, remote_storage=True)
 ORDERS, AUDIT, PLAIN = (TopicPartition(topic, 0) for topic in ("orders", "audit", "plain"))
-END, FIRST_LOCAL, NOT_UPLOADED = -1, -4, -6
+END, FIRST, FIRST_LOCAL, NOT_UPLOADED = -1, -2, -4, -6
 _Config = DescribeConfigsResponse.DescribeConfigsResult
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
@@ -36,7 +36,12 @@ class TieredBrokers:
 
     def __init__(self) -> None:
         self.setting: dict[int, str | None] = dict.fromkeys((1, 2, 3), "true")
-        self.offsets = {(ORDERS, END): 1_000, (ORDERS, FIRST_LOCAL): 200, (ORDERS, NOT_UPLOADED): 900}
+        self.offsets = {
+            (ORDERS, END): 1_000,
+            (ORDERS, FIRST): 50,
+            (ORDERS, FIRST_LOCAL): 200,
+            (ORDERS, NOT_UPLOADED): 900,
+        }
         self.unknown: set[TopicPartition] = set()
         self.failure: Exception | None = None
         self.asked: list[tuple[str, int]] = []
@@ -90,7 +95,7 @@ def snapshot(**configs: TopicConfig) -> Snapshot:
     return Snapshot({b: Broker(b, "h", 1, alive=True) for b in (1, 2, 3)}, partitions, {}, {**plain, **configs})
 
 
-def untiered(brokers: Any, metadata: Snapshot | None = None) -> dict[TopicPartition, int]:
+def logs_of_leader(brokers: Any, metadata: Snapshot | None = None) -> BrokerLogs:
     """What is known of the logs of broker 1, with 80 MB of orders, 50 of audit and 10 of the topic without tiers."""
     read: dict[int, BrokerLogs] = {
         1: logs(1, {ORDERS: (A, 80 * MB), AUDIT: (A, 50 * MB), PLAIN: (A, 10 * MB)}),
@@ -98,14 +103,18 @@ def untiered(brokers: Any, metadata: Snapshot | None = None) -> dict[TopicPartit
     }
     found = with_untiered_bytes(brokers, metadata or snapshot(orders=TIERED), read, 5.0)
     assert found[2] == read[2]
-    return dict(found[1].untiered_bytes)
+    return found[1]
+
+
+def untiered(brokers: Any, metadata: Snapshot | None = None) -> dict[TopicPartition, int]:
+    return dict(logs_of_leader(brokers, metadata).untiered_bytes)
 
 
 def test_new_replicas_copy_the_share_of_the_leaders_log_that_is_not_uploaded(brokers: TieredBrokers) -> None:
     # 100 of 800 local records.
     assert untiered(brokers) == {ORDERS: 10 * MB}
-    # Three offsets of one leader, and not those of the follower.
-    assert [node for name, node in brokers.asked if name == "ListOffsetsRequest"] == [1, 1, 1]
+    # Four offsets of one leader, and not those of the follower.
+    assert [node for name, node in brokers.asked if name == "ListOffsetsRequest"] == [1, 1, 1, 1]
 
 
 def test_a_cluster_without_remote_storage_is_not_asked(brokers: TieredBrokers) -> None:
@@ -160,8 +169,31 @@ def test_partitions_are_copied_whole_of_which_the_leader_does_not_know_it(broker
 
 
 def test_a_log_that_begins_with_the_first_record_is_copied_whole(brokers: TieredBrokers) -> None:
-    brokers.offsets[ORDERS, FIRST_LOCAL] = 0
+    brokers.offsets |= {(ORDERS, FIRST): 0, (ORDERS, FIRST_LOCAL): 0, (ORDERS, NOT_UPLOADED): 0}
     assert untiered(brokers) == {}
+    assert logs_of_leader(brokers).awaiting_upload == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("first", "first_local", "pending", "awaits"),
+    [
+        pytest.param(50, 200, 900, False, id="uploaded"),
+        pytest.param(899, 899, 900, False, id="one record of it is left"),
+        pytest.param(200, 200, 200, True, id="nothing uploaded yet"),
+        pytest.param(900, 900, 900, True, id="all of it has expired"),
+        pytest.param(901, 901, 900, True, id="expired since"),
+        pytest.param(1_000, 1_000, 1_000, True, id="empty log"),
+        pytest.param(-1, 200, 200, False, id="log start unknown"),
+    ],
+)
+def test_new_replicas_wait_where_nothing_before_the_first_record_to_upload_is_in_remote_storage(
+    brokers: TieredBrokers, first: int, first_local: int, pending: int, awaits: bool
+) -> None:
+    brokers.offsets |= {(ORDERS, FIRST): first, (ORDERS, FIRST_LOCAL): first_local, (ORDERS, NOT_UPLOADED): pending}
+    assert logs_of_leader(brokers).awaiting_upload == ({ORDERS} if awaits else frozenset())
+    # Without the setting they copy what is on the disk at once.
+    brokers.setting[3] = "false"
+    assert logs_of_leader(brokers).awaiting_upload == frozenset()
 
 
 @pytest.mark.parametrize("failure", [KafkaTimeoutError("slow"), UnsupportedVersionError("old")])
