@@ -2,9 +2,9 @@
 
 Without ``follower.fetch.last.tiered.offset.enable`` it asks for offset 0, learns that this is in remote storage only,
 and begins at the first offset on the leader's disk: it copies all that is there. With it, it begins at the first offset
-that is not uploaded, and waits while remote storage has nothing before that.
+that is not uploaded. It waits while there is none, and while remote storage has nothing before that.
 
-Source: Kafka 4.3.1, ``AbstractFetcherThread.handleOffsetsMovedToTieredStorage``, ``TierStateMachine``.
+Source: Kafka 4.3.1, ``AbstractFetcherThread``, ``TierStateMachine``, ``UnifiedLog.fetchEarliestPendingUploadOffset``.
 """
 
 from __future__ import annotations
@@ -59,11 +59,26 @@ def tiered_log(cluster: EmbeddedCluster, settings: Settings, topic: str) -> Tier
     """Write a topic, and return its leader's log once nothing more is uploaded or deleted."""
     create_topic(cluster, topic, {0: [LEADER]}, tiered_topic(LEAST_SEGMENT_BYTES, LOCAL_BYTES))
     fill(cluster, topic, {0: WRITTEN_BYTES})
-    log = TieredLog(TopicPartition(topic, 0), cluster.folder / "data" / f"broker-{LEADER}", LOCAL_BYTES)
+    log = TieredLog(TopicPartition(topic, 0), data_of_leader(cluster), LOCAL_BYTES)
     with admin_of(cluster) as admin:
         wait_until(lambda: log.is_tiered(admin), 120, f"{topic} in remote storage", log.segments)
     keep_local(settings, topic)
     return log
+
+
+def data_of_leader(cluster: EmbeddedCluster) -> Path:
+    return cluster.folder / "data" / f"broker-{LEADER}"
+
+
+def assert_waits(planned: Any) -> None:
+    assert planned["fits"] is None
+    assert any("copy nothing yet" in text for text in planned["warnings"])
+
+
+def await_line(cluster: EmbeddedCluster, text: str) -> None:
+    """Wait until the log of the new broker has a text."""
+    log = cluster.broker(NEW).log_file
+    wait_until(lambda: text in log.read_text(encoding="utf-8", errors="replace"), 120, text)
 
 
 def move_of(topic: str) -> Move:
@@ -126,18 +141,41 @@ def test_a_new_replica_waits_while_nothing_before_the_first_record_is_in_remote_
     with admin_of(cluster) as admin:
         admin.delete_records({TopicPartition(topic, 0): 10})
     let_skip(cluster, settings, True)
-    planned = plan(config_file, tmp_path, topic)
-    assert planned["fits"] is None
-    assert any("uploaded its next segment" in text for text in planned["warnings"])
+    assert_waits(plan(config_file, tmp_path, topic))
 
-    log, refused = cluster.broker(NEW).log_file, f"the state from remote store for partition: {topic}-0,"
     with closing(Scene(cluster, settings)) as scene:
         scene.move([move_of(topic)])
-        wait_until(lambda: refused in log.read_text(encoding="utf-8", errors="replace"), 120, "a refused copy")
+        await_line(cluster, f"the state from remote store for partition: {topic}-0,")
         assert scene.moving(topic)
-        # The way out that the note names.
+        # One of the ways out that the note names.
         let_skip(cluster, settings, False)
         scene.await_end(topic, 120)
         copied = scene.log_sizes(topic, 0)[NEW]
     # The records that were not deleted, each in a batch of its own.
     assert copied == pytest.approx((records - 10) * RECORD_BYTES, rel=0.05)
+
+
+def test_a_new_replica_waits_for_a_record_where_all_are_uploaded(
+    cluster: EmbeddedCluster, settings: Settings, config_file: Path, tmp_path: Path
+) -> None:
+    topic, records = "uploaded", 30
+    # Kafka rolls and uploads the active segment too, once it is older than is kept.
+    configs = {**tiered_topic(LEAST_SEGMENT_BYTES, LOCAL_BYTES), "local.retention.ms": "1000"}
+    create_topic(cluster, topic, {0: [LEADER]}, configs)
+    fill(cluster, topic, {0: records * RECORD_BYTES})
+    log = TieredLog(TopicPartition(topic, 0), data_of_leader(cluster), LOCAL_BYTES)
+    wait_until(lambda: log.segments() == {records: 0}, 120, "an empty log", log.segments)
+    keep_local(settings, topic)
+    let_skip(cluster, settings, True)
+    planned = plan(config_file, tmp_path, topic)
+    assert_waits(planned)
+    assert planned["copied_bytes"] == 0
+
+    with closing(Scene(cluster, settings)) as scene:
+        scene.move([move_of(topic)])
+        await_line(cluster, f"Error building remote log auxiliary state for {topic}-0")
+        assert scene.moving(topic)
+        fill(cluster, topic, {0: RECORD_BYTES})
+        scene.await_end(topic, 120)
+        copied = scene.log_sizes(topic, 0)[NEW]
+    assert copied == pytest.approx(RECORD_BYTES, rel=0.05)

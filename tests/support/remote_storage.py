@@ -22,7 +22,7 @@ from headroom.schemas.keys import TopicPartition
 # Smallest segment.bytes that Kafka 4 takes.
 LEAST_SEGMENT_BYTES = 1 << 20
 _SKIPS_UPLOADED = "follower.fetch.last.tiered.offset.enable"
-_LOCAL_RETENTION = "local.retention.bytes"
+_LOCAL_RETENTION, _LOCAL_RETENTION_MS = "local.retention.bytes", "local.retention.ms"
 # Between two looks for segments to upload, or to delete from the disk.
 _INTERVAL_MS = "500"
 _TIMEOUT_S = 10.0
@@ -96,7 +96,7 @@ class TieredLog:
 
 def keep_local(settings: Settings, topic: str) -> None:
     """Let brokers delete no more local segments of a topic, so that a new replica has whatever it has copied."""
-    _alter(settings, ConfigChange(TOPIC, topic, {_LOCAL_RETENTION: None}))
+    _alter(settings, ConfigChange(TOPIC, topic, {_LOCAL_RETENTION: None, _LOCAL_RETENTION_MS: None}))
 
 
 def set_skips_uploaded(settings: Settings, skips: bool) -> None:
