@@ -96,6 +96,7 @@ GOALS: dict[str, Goal] = {
     "plan_error_ratio_median": Goal("at most", 0.15),
     "plan_error_ratio_max": Goal("at most", 0.4),
     "batched_error_ratio_max": Goal("at most", 0.25),
+    "tiered_bytes_error_ratio_max": Goal("at most", 0.1),
     "plan_recommended_over_smallest_ratio_max": Goal("at most", 1.3),
     "switch_to_throttle_s_median": Goal("at most", 10),
     "reassign_crash_points_left_behind": Goal("at most", 0),
