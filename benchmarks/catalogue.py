@@ -33,6 +33,7 @@ from benchmarks.groups.idle import group as idle
 from benchmarks.groups.large_moves import group as large_moves
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
+from benchmarks.groups.plan import tiered
 from benchmarks.groups.precision import group as precision
 from benchmarks.groups.proposals import group as proposals
 from benchmarks.groups.reassign import crash_points
@@ -240,6 +241,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         None,
         plan.measure,
         plan.PlanTimeOptions,
+    ),
+    BenchGroup(
+        "tiered",
+        "Do plans count what new replicas copy of topics with remote storage?",
+        None,
+        tiered.measure,
+        NoOptions,
     ),
     BenchGroup(
         "reassign",

@@ -16,7 +16,7 @@ from headroom.schemas.quantities import parse_bytes_per_s
 FIRST_MS, LAST_MS = 10**12, 7_258_118_400_000
 MOST_ROWS, MOST_TIMES = 5000, 600
 # A browser takes half a second to lay out 2,000 rows, each time that some of them have changed.
-_MOST_SHOWN = 500
+_MOST_SHOWN = 200
 _NAME = Field(min_length=1, max_length=300)
 
 
@@ -54,7 +54,7 @@ class Address(BaseModel):
         sort: as in ``Paging``.
         play: how many times faster than it went the time from the moment on is shown; None: the moment stands still.
         page: as in ``Paging``.
-        rows: most rows of a page; the page itself has at most 500.
+        rows: most rows of a page; the page itself has at most 200.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

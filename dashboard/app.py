@@ -35,7 +35,7 @@ from headroom.dashboard.rendering import (
     table_csv,
     view_json,
 )
-from headroom.dashboard.security import HEADERS, LOGIN, Guard, Sessions, cookie_name
+from headroom.dashboard.security import HEADERS, LOGIN, LOGIN_HTML, Guard, Sessions, cookie_name
 from headroom.dashboard.site import Site
 from headroom.dashboard.stream import Stream, is_full, require_stream
 from headroom.dashboard.views.blocks import tables_of
@@ -225,7 +225,7 @@ def _login(sessions: Sessions) -> APIRouter:
 
     @router.get(LOGIN, response_class=HTMLResponse)
     def form() -> str:
-        return (_STATIC / "login.html").read_text(encoding="utf-8")
+        return LOGIN_HTML
 
     @router.post(LOGIN)
     def begin(request: Request, given: Token) -> Response:

@@ -130,9 +130,9 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
     )
 
 
-def render_message(title: str, text: str, link: str = "/") -> str:
-    """Return a page that only says something, such as why a request is refused, with a link to where to go on."""
-    return ENVIRONMENT.get_template("message.html").render(title=title, text=text, link=link)
+def render_message(title: str, text: str) -> str:
+    """Return a page that only says something, such as why a request is refused, with a link to the first page."""
+    return ENVIRONMENT.get_template("message.html").render(title=title, text=text)
 
 
 def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:

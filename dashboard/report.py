@@ -64,7 +64,7 @@ def report(site: Site, ticks: TickRange) -> str:
         made_ms=site.clock_ms(),
         store=site.tables.store_path,
         style=_STYLE.read_text(encoding="utf-8"),
-        sections=[(title, [_cut(block) for block in blocks]) for title, blocks in sections],
+        sections=[(title, [_shorten(block) for block in blocks]) for title, blocks in sections],
         address=address,
         view=View.TIMELINE,
         is_static=True,
@@ -73,11 +73,11 @@ def report(site: Site, ticks: TickRange) -> str:
 
 
 def _at_the_end(site: Site, address: Address, moment: ClusterMoment) -> list[Block]:
-    found = headline(site, address)
-    terms = [Term("Tick", moment_text(moment.tick_ms)), *found.terms]
-    blocks: list[Block] = [Paragraph(found.text, found.tone), Facts(terms)]
-    if found.commands is not None:
-        blocks.append(Commands(found.commands.lead, found.commands.commands))
+    summary = headline(site, address)
+    terms = [Term("Tick", moment_text(moment.tick_ms)), *summary.terms]
+    blocks: list[Block] = [Paragraph(summary.text, summary.tone), Facts(terms)]
+    if summary.commands is not None:
+        blocks.append(Commands(summary.commands.lead, summary.commands.commands))
     return blocks
 
 
@@ -97,7 +97,7 @@ def _alerts(site: Site, address: Address, ticks: TickRange) -> list[Block]:
     return [alert_card(alert) for alert in own] or [Paragraph("No alert fired or ended.", Tone.QUIET)]
 
 
-def _cut(block: Block) -> Block:
+def _shorten(block: Block) -> Block:
     """Return a block, a table of it with a note if rows are left out."""
     if isinstance(block, DataTable) and len(block.rows) > _MOST_ROWS:
         note = f"{block.note} The first {_MOST_ROWS} of {len(block.rows)} rows.".strip()

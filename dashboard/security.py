@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,6 +21,8 @@ LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
 _READING = ("GET", "HEAD")
+# The form that asks for the token.
+LOGIN_HTML = (Path(__file__).parent / "static" / "login.html").read_text(encoding="utf-8")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -133,14 +136,16 @@ class Guard:
         host = _without_port(headers.get("host", "")).lower()
         if host not in self._hosts:
             text = "This name is not one of this page's: add it to dashboard.hosts, or use the address it listens on."
-            return _refused(path, 421, "Another name", text)
+            return _refusal_page(path, 421, "Another name", text)
         if method not in _READING and not _is_own(headers):
             text = "This request comes from another page: open this page at the address that its server has."
             return _json_refusal(403, text)
         if path.startswith(_OPEN) or self._sessions.is_open(headers):
             return None
-        text = f"A token is needed: open {LOGIN}."
-        return _refused(path, 401, "Token", text) if method in _READING else _json_refusal(401, text)
+        if method in _READING and not path.startswith("/api/"):
+            # The form stands in for the page, so that the address, such as that of an alert, is not lost.
+            return HTMLResponse(LOGIN_HTML, 401)
+        return _json_refusal(401, f"A token is needed: open {LOGIN}.")
 
 
 def _is_own(headers: Headers) -> bool:
@@ -161,10 +166,10 @@ def _json_refusal(status: int, text: str) -> Response:
     return JSONResponse({"error": text}, status)
 
 
-def _refused(path: str, status: int, title: str, text: str) -> Response:
+def _refusal_page(path: str, status: int, title: str, text: str) -> Response:
     if path.startswith("/api/"):
         return _json_refusal(status, text)
-    return HTMLResponse(render_message(title, text, LOGIN if status == 401 else "/"), status)
+    return HTMLResponse(render_message(title, text), status)
 
 
 def _without_port(host: str) -> str:

@@ -82,7 +82,7 @@ ETA = _gauge(
     "headroom_eta_seconds",
     _BROKER_ROLE,
     "seconds",
-    "Time until these replicas are in sync at this throttle. Absent: no move, never, or unknown (see the verdict).",
+    "Time until these are in sync at the rates in force. Absent: no move, never, or unknown (see the verdict).",
 )
 MOVING_REPLICAS = _gauge(
     "headroom_moving_replicas", _BROKER_ROLE, "replicas", "Out-of-sync replicas that the role serves or receives."

@@ -25,7 +25,7 @@ def record(kind: type[T], values: Mapping[str, Any]) -> T:
     Raises:
         ValueError: a value is missing that has no default, or is of another type.
     """
-    read: T = _validated(kind, values)
+    read: T = _validate(kind, values)
     return read
 
 
@@ -35,11 +35,11 @@ def records(kind: type[T], rows: Iterable[Mapping[str, Any]]) -> tuple[T, ...]:
     Raises:
         ValueError: as ``record``; it names the place of the row too.
     """
-    read: tuple[T, ...] = _validated(tuple[kind, ...], rows)  # type: ignore[valid-type]
+    read: tuple[T, ...] = _validate(tuple[kind, ...], rows)  # type: ignore[valid-type]
     return read
 
 
-def _validated(kind: Any, values: Any) -> Any:
+def _validate(kind: Any, values: Any) -> Any:
     try:
         return _adapter(kind).validate_python(values)
     except ValidationError as error:

@@ -36,9 +36,9 @@ _NO_SPACE = "No space left on device"
 LEVELS = {
     "packages": (),
     "jars": ("spark", "kafka", "agents"),
-    "all-jars": ("spark", "kafka", "agents", "zookeeper"),
+    "all-jars": ("spark", "kafka", "agents", "zookeeper", "remote-storage"),
     "spark": ("spark", "kafka", "agents"),
-    "tests": ("spark", "kafka", "agents", "zookeeper"),
+    "tests": ("spark", "kafka", "agents", "zookeeper", "remote-storage"),
 }
 _WITH_SPARK = ("spark", "tests")
 

@@ -35,10 +35,10 @@ class Links:
     def urls_of(self, event: AlertEvent) -> dict[str, str]:
         """Return the configured links of an event, by ``dashboard`` and ``runbook``."""
         urls = {"dashboard": self.dashboard, "runbook": self.runbook}
-        return {name: _filled(url, event) for name, url in urls.items() if url}
+        return {name: _with_values(url, event) for name, url in urls.items() if url}
 
 
-def _filled(url: str, event: AlertEvent) -> str:
+def _with_values(url: str, event: AlertEvent) -> str:
     """Return a URL with the values of an event in place of their names."""
 
     def value(name: re.Match[str]) -> str:

@@ -9,7 +9,15 @@ continue. In four the leader of a partition switches 1 to 9 s after the alert. I
 changes by 20 %, with the start of the move or 1 to 9 s after the alert. Leader switches just before the alert are
 among the other moves. `finish_range_hit_ratio` is the share of all moves that ended within the predicted range.
 
-The command of the alert runs as soon as the alert is printed. The machine has two cores and also runs four brokers and
+The command of the alert runs as soon as the alert is printed, and so does that of a later alert of the same move that
+asks for more: where the write rate rises, the first throttle may not be enough. The prediction is that of the first
+alert, and `finish_later_advice_moves` is the number of such moves.
+
+The `eta` figures are of `eta_s` in `gold/throttle_headroom`, which the page shows, in every tick from a quota window
+after the first command on. An error is its distance from the time that was really left, divided by the time of the
+whole move. `eta_unknown_ratio` is the share of ticks without an `eta_s`.
+
+The machine has two cores and also runs four brokers and
 two Spark jobs. A third of the moves run while two more processes keep a core busy each.
 
 A run can be made in parts. Moves recorded in `benchmarks/parts/finish` with the same code count and are not repeated.
@@ -25,7 +33,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
@@ -101,7 +109,26 @@ def measure(on_progress: OnProgress, options: FinishOptions) -> list[Figure]:
         *figures(
             [PredictedFinish(one.promise(one.delay_s), one.promised.get("finish_s"), one.real_s) for one in moves]
         ),
+        *eta_figures(moves),
+        Figure("finish_later_advice_moves", sum(one.later_advice > 0 for one in moves), "moves", len(moves)),
         Figure("finish_apply_delay_s_median", delay_s, "s", len(moves)),
+    ]
+
+
+def eta_figures(moves: Sequence[recorded_moves.RecordedMove]) -> list[Figure]:
+    """Return the figures of the expected finish in the ticks of moves; none if no tick has one."""
+    ticks = [error for move in moves for error in move.eta_error_ratios()]
+    known = sorted(abs(error) for error in ticks if error is not None)
+    if not known:
+        return []
+    values = {
+        "eta_error_ratio_median": percentile(known, 0.5),
+        "eta_error_ratio_p95": percentile(known, 0.95),
+        "eta_error_ratio_max": known[-1],
+    }
+    return [
+        *(Figure(name, value, "ratio", len(known)) for name, value in values.items()),
+        Figure("eta_unknown_ratio", 1 - len(known) / len(ticks), "ratio", len(ticks)),
     ]
 
 
@@ -166,9 +193,10 @@ def _record_move(
         alert = _last_recommendation(watch, earlier)
         with _changing(bench, move, case.change, alert.at_s):
             applied_ms = _apply(alert)
-            ended_ms = _end_ms(move, case.name)
+            ended_ms, later_advice = _follow_advice(watch, earlier, move, alert, case.name)
         load_average = os.getloadavg()[0]
     recorded = _move_record(store, move.topic, case, alert, (applied_ms, ended_ms), load_average)
+    recorded = replace(recorded, later_advice=later_advice)
     promised = "nothing" if recorded.promised["finish_s"] is None else f"{recorded.promised['finish_s']:.1f} s"
     on_progress(
         f"{case.name}: printed {promised}, really {recorded.real_s:.1f} s, "
@@ -269,11 +297,27 @@ def _apply(alert: Line) -> int:
     return set_ms
 
 
-def _end_ms(move: ThrottledMove, name: str) -> int:
-    """Return the time at which Kafka's list of reassignments no longer had the topic, epoch milliseconds."""
+def _follow_advice(watch: WatchLines, earlier: int, move: ThrottledMove, alert: Line, name: str) -> tuple[int, int]:
+    """Run the commands of later alerts that ask for a higher throttle, until Kafka's list no longer has the topic.
+
+    Args:
+        watch: lines of the watch.
+        earlier: number of events before the move.
+        move: the move.
+        alert: the alert whose command has run.
+        name: name of the case.
+
+    Returns:
+        End of the move, epoch milliseconds; number of later commands.
+    """
     deadline = time.monotonic() + 600
+    applied_bytes_per_s, followed = alert.fields["recommendation"]["throttle_bytes_per_s"], 0
     while move.moving():
         if time.monotonic() > deadline:
             raise failure(f"{name}: not finished 600 s after the recommended throttle")
         time.sleep(_FINISH_POLL_S)
-    return now_ms()
+        later = watch.last_recommendation(earlier)
+        if later is not None and later.fields["recommendation"]["throttle_bytes_per_s"] > applied_bytes_per_s:
+            applied_bytes_per_s, followed = later.fields["recommendation"]["throttle_bytes_per_s"], followed + 1
+            _apply(later)
+    return now_ms(), followed

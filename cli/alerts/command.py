@@ -59,10 +59,10 @@ def alerts(
         require_options_after(context, "alerts")
         return None
     settings = read_settings(config)
-    return _undelivered(settings, kind) if undelivered else _alerts(settings, show_all, kind)
+    return _list_undelivered(settings, kind) if undelivered else _alerts(settings, show_all, kind)
 
 
-def _undelivered(settings: Settings, kind: str | None) -> CommandOutcome:
+def _list_undelivered(settings: Settings, kind: str | None) -> CommandOutcome:
     """Return the events that a receiver has not accepted. There may be others that are not stored."""
     stored = read_undelivered(settings)
     undelivered = [one for one in stored or [] if kind in (None, one.event.kind)]

@@ -137,7 +137,7 @@ def settings_in_force(first: LoadedFile, other: LoadedFile) -> Settings:
             subject = f"{'.'.join(key)} of cluster {other.settings.cluster.name}"
             log.warning("%s is not that of the first file: %s. Set both alike.", subject, consequence)
     shared = (item.name for item in fields(Settings) if item.name not in _OWN_SECTIONS)
-    return replace(other.settings, **{name: _combined(first.settings, other.settings, name) for name in shared})
+    return replace(other.settings, **{name: _combine(first.settings, other.settings, name) for name in shared})
 
 
 def _require_effect(first: LoadedFile, other: LoadedFile) -> None:
@@ -160,7 +160,7 @@ def _value(file: LoadedFile, key: Key) -> object:
     return attrgetter(".".join(key))(file.settings)
 
 
-def _combined(first: Settings, other: Settings, name: str) -> Any:
+def _combine(first: Settings, other: Settings, name: str) -> Any:
     """Return a shared section of the first file, with the keys of it that the other file decides."""
     section, own = getattr(first, name), getattr(other, name)
     return replace(section, **{key: getattr(own, key) for of, key in _OWN_KEYS if of == name})

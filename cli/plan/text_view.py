@@ -69,6 +69,9 @@ def verdict(result: PlanResult) -> str:
         return f"Does not fit: it ends only when {_back(certain)} (see the notes)."
     possible = sorted({awaited.broker for awaited in result.awaited})
     later = f" Before Kafka 4.3 it ends only when {_back(possible)} (see the notes)." if possible else ""
+    if result.awaiting_leader:
+        count = len(result.awaiting_leader)
+        later += f" Copies of {count:,} partition{'s' * (count != 1)} wait for their leaders (see the notes)."
     return _copy_verdict(result) + later
 
 

@@ -11,10 +11,11 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.schemas.keys import TopicPartition
 
-# Timestamps that stand for an offset (``ListOffsetsRequest``).
-END, START, NEWEST, FIRST_LOCAL, FIRST_NOT_UPLOADED = -1, -2, -3, -4, -6
+# Timestamps that stand for an offset (``ListOffsetsRequest``). The one of the first offset to upload (-6) has no answer
+# where all is uploaded.
+END, START, NEWEST, FIRST_LOCAL, LAST_UPLOADED = -1, -2, -3, -4, -5
 # First version of the request with isolation levels, with ``NEWEST``, and with all of these timestamps.
-WITH_ISOLATION, WITH_NEWEST, WITH_ALL = 2, 7, 11
+WITH_ISOLATION, WITH_NEWEST, WITH_ALL = 2, 7, 9
 _READ_COMMITTED = 1
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 
@@ -23,7 +24,7 @@ class ListedOffset(NamedTuple):
     """An offset of a partition.
 
     Attributes:
-        offset: the offset.
+        offset: the offset; -1 if the partition has none.
         timestamp_ms: timestamp of the record there, epoch milliseconds; None if the request is not about a record.
     """
 
@@ -40,7 +41,7 @@ def list_offsets(
     committed: bool = False,
     min_version: int = WITH_ISOLATION,
 ) -> dict[TopicPartition, ListedOffset]:
-    """Return an offset of each partition; those without it, or of which the broker does not know it, are missing.
+    """Return an offset of each partition; those that the broker does not lead are missing.
 
     Args:
         connection: the admin connection.
@@ -65,5 +66,5 @@ def list_offsets(
         TopicPartition(topic.name, p.partition_index): ListedOffset(p.offset, p.timestamp if p.timestamp >= 0 else None)
         for topic in connection.send(request, leader, timeout_s).topics
         for p in topic.partitions
-        if not p.error_code and p.offset >= 0
+        if not p.error_code
     }

@@ -249,11 +249,11 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
             kafka.request_timeout_ms / 1000,
         )
     except (KafkaError, OSError, ValueError) as error:
-        refusal = why_refused(kafka, options, servers, section) or _unexplained(kafka, error)
+        refusal = why_refused(kafka, options, servers, section) or _unexplained_refusal(kafka, error)
         raise HeadroomError(_subject(kafka), refusal.rule, refusal.remedy) from None
 
 
-def _unexplained(kafka: KafkaSettings, error: Exception) -> Refusal:
+def _unexplained_refusal(kafka: KafkaSettings, error: Exception) -> Refusal:
     """Return the refusal for an error of a client although a broker takes the same connection now."""
     if isinstance(error, NO_ANSWER):
         return no_answer(kafka.request_timeout_ms / 1000)

@@ -5,8 +5,14 @@ with it (since Kafka 4.3) only from the first record on that is still to be uplo
 So is a log whose leader still has the record with offset 0, where a new replica begins: only the error that this record
 is gone makes it ask what is uploaded (seen on brokers of Kafka 4.3.1).
 
+A new replica that skips uploaded records begins with what remote storage knows of the record before. If that is not
+there, because nothing was uploaded yet or all of it has expired, it tries again every second until a segment is
+uploaded. So it does, until a record is written, if the leader has no record that is not uploaded: a leader does not
+answer with an offset that no record has yet.
+
 Source: Kafka 4.3.1, ``ReplicaFetcherThread.shouldFetchFromLastTieredOffset``,
-``UnifiedLog.fetchEarliestPendingUploadOffset``.
+``AbstractFetcherThread.fetchEarliestPendingUploadOffset``, ``UnifiedLog.fetchEarliestPendingUploadOffset``,
+``TierStateMachine.buildRemoteLogAuxState``, ``ReplicaManager.fetchOffset``.
 """
 
 from __future__ import annotations
@@ -14,13 +20,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from headroom.cluster.admin.config_keys import BROKER
-from headroom.cluster.admin.list_offsets import END, FIRST_LOCAL, FIRST_NOT_UPLOADED, WITH_ALL, list_offsets
+from headroom.cluster.admin.list_offsets import END, FIRST_LOCAL, LAST_UPLOADED, START, WITH_ALL, list_offsets
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.each_broker import ask_each
 from headroom.cluster.model import Snapshot
@@ -30,10 +36,25 @@ from headroom.schemas.keys import TopicPartition
 _SKIPS_UPLOADED = "follower.fetch.last.tiered.offset.enable"
 
 
+@dataclass(frozen=True, slots=True)
+class _Uploads:
+    """What a leader has uploaded of a log.
+
+    Attributes:
+        left_ratio: share of its local log that is not uploaded, 0 to 1.
+        awaits_leader: whether a new replica waits for the leader's next upload, or for its next record.
+    """
+
+    left_ratio: float
+    awaits_leader: bool
+
+
 def with_untiered_bytes(
     connection: AdminConnection, snapshot: Snapshot, logs: Mapping[int, BrokerLogs], timeout_s: float
 ) -> dict[int, BrokerLogs]:
     """Return the logs with the bytes that are not uploaded yet, of leaders' logs of which new replicas copy only these.
+
+    They name those of which new replicas wait for the leader's next upload or record.
 
     Nothing is known to be uploaded where a leader does not say so. If the brokers differ, or one does not report its
     setting, new replicas may copy all.
@@ -44,15 +65,15 @@ def with_untiered_bytes(
         logs: logs by broker.
         timeout_s: longest wait for the answer of one broker, seconds.
     """
-    names = _tiered(snapshot, logs)
+    names = _tiered_partitions(snapshot, logs)
     alive = [broker for broker, info in snapshot.brokers.items() if info.alive]
     if not names or not all(ask_each(alive, lambda broker: _skips_uploaded(connection, broker, timeout_s)).values()):
         return dict(logs)
-    ratios = ask_each(names, lambda broker: _untiered_ratios(connection, broker, names[broker], timeout_s))
-    return {broker: _with_ratios(own, ratios.get(broker, {})) for broker, own in logs.items()}
+    uploads = ask_each(names, lambda broker: _uploads(connection, broker, names[broker], timeout_s))
+    return {broker: _with_uploads(own, uploads.get(broker, {})) for broker, own in logs.items()}
 
 
-def _tiered(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, list[TopicPartition]]:
+def _tiered_partitions(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, list[TopicPartition]]:
     """Return by leader the partitions with remote storage whose leader's log was read."""
     topics = {
         topic
@@ -77,35 +98,50 @@ def _skips_uploaded(connection: AdminConnection, broker: int, timeout_s: float) 
     return not result.error_code and any(c.name == _SKIPS_UPLOADED and c.value == "true" for c in result.configs)
 
 
-def _untiered_ratios(
+def _uploads(
     connection: AdminConnection, leader: int, names: Iterable[TopicPartition], timeout_s: float
-) -> dict[TopicPartition, float]:
-    """Return the share of a leader's logs that is not uploaded, 0 to 1; partitions of which it is unknown are missing.
+) -> dict[TopicPartition, _Uploads]:
+    """Return what a leader has uploaded of its logs; missing are those of which it is unknown or that are copied whole.
 
     Log ends are read last, so that the share is not too small.
     """
+    which = (LAST_UPLOADED, START, FIRST_LOCAL, END)
     try:
-        pending, first, end = (
-            _offsets(connection, leader, names, which, timeout_s) for which in (FIRST_NOT_UPLOADED, FIRST_LOCAL, END)
-        )
+        last, start, first, end = (_offsets(connection, leader, names, one, timeout_s) for one in which)
     except KafkaError:
         return {}
-    ratios = {}
-    for name in pending.keys() & {n for n, offset in first.items() if offset > 0} & end.keys():
-        local, left = end[name] - first[name], end[name] - max(pending[name], first[name])
-        ratios[name] = min(1.0, max(0, left) / local) if local > 0 else 0.0
-    return ratios
+    known = last.keys() & start.keys() & first.keys() & end.keys()
+    found = {name: _uploads_of(last[name], start[name], first[name], end[name]) for name in known}
+    return {name: uploads for name, uploads in found.items() if uploads is not None}
+
+
+def _uploads_of(last: int, start: int, first: int, end: int) -> _Uploads | None:
+    """Return what is uploaded of a log; None if that is unknown, or if a new replica copies all of it.
+
+    Args:
+        last: its last offset in remote storage; -1 if there is none, or if its leader does not know yet.
+        start: its first offset, in remote storage or on the leader's disk.
+        first: its first offset on the leader's disk.
+        end: offset of its next record.
+    """
+    if min(start, end) < 0 or first <= 0 or (last < 0 and first > start):
+        return None
+    pending = max(last + 1, start)
+    local, left = end - first, end - max(pending, first)
+    ratio = min(1.0, max(0, left) / local) if local > 0 else 0.0
+    return _Uploads(ratio, awaits_leader=pending <= start or pending >= end)
 
 
 def _offsets(
     connection: AdminConnection, leader: int, names: Iterable[TopicPartition], which: int, timeout_s: float
 ) -> dict[TopicPartition, int]:
-    """Return an offset of each partition; those without it, or of which the broker does not know it, are missing."""
+    """Return an offset of each partition, -1 if it has none; those that the broker does not lead are missing."""
     times = dict.fromkeys(names, which)
     listed = list_offsets(connection, leader, times, timeout_s, min_version=WITH_ALL)
     return {name: found.offset for name, found in listed.items()}
 
 
-def _with_ratios(logs: BrokerLogs, ratios: Mapping[TopicPartition, float]) -> BrokerLogs:
-    untiered = {name: math.ceil(logs.logs[name].size_bytes * ratio) for name, ratio in ratios.items()}
-    return replace(logs, untiered_bytes=untiered) if untiered else logs
+def _with_uploads(logs: BrokerLogs, uploads: Mapping[TopicPartition, _Uploads]) -> BrokerLogs:
+    untiered = {name: math.ceil(logs.logs[name].size_bytes * own.left_ratio) for name, own in uploads.items()}
+    awaiting = frozenset(name for name, own in uploads.items() if own.awaits_leader)
+    return replace(logs, untiered_bytes=untiered, awaiting_leader=awaiting) if untiered else logs

@@ -162,7 +162,8 @@ class MigrationCluster:
             except KafkaError:
                 return {}
 
-        return {name: found for answer in ask_each(by_leader, ask).values() for name, found in answer.items()}
+        answers = ask_each(by_leader, ask).values()
+        return {name: found for answer in answers for name, found in answer.items() if found.offset >= 0}
 
     def _unread(self, error: MetadataError) -> HeadroomError:
         return HeadroomError(self.subject, str(error), "See that its brokers are up, then run it again.")

@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -47,6 +48,8 @@ LOOK_IS_GOOD_MS = 600_000
 # What was interrupted longer ago is looked at again before it goes on.
 GOES_ON_MS = 86_400_000
 _MOST_RUNNING = 4
+# A command that has begun has its process written within this time, also on a busy machine.
+_PID_S = 5.0
 _MOST_KEPT = 200
 # The end of an output that is shown.
 _SHOWN_BYTES = 64_000
@@ -207,7 +210,7 @@ class Actions:
         """
         action = self.read(action_id)
         folder = _last_change(self._folder / action_id)
-        pid = _number(_read_json(folder / PROCESS_FILE), "pid")
+        pid = _pid_of(folder)
         if action.progress is not ActionProgress.CHANGING or pid is None or not is_running(folder):
             raise HeadroomError("This action", "is not being carried out", "Load its page again.")
         try:
@@ -252,7 +255,7 @@ class Actions:
             raise LookupError(action_id)
         change, change_text = _last_change(folder), command.change_text(folder)
         if change.exists():
-            progress, exit_code = self._ended(
+            progress, exit_code = self._end_of(
                 change, ActionProgress.CHANGING, ActionProgress.DONE, ActionProgress.FAILED
             )
             began_ms = _number(_read_json(change / _BEGAN_FILE), "began_ms") or 0
@@ -270,7 +273,7 @@ class Actions:
             )
         progress, exit_code = ActionProgress.SHOWN, None
         if command.looks_first:
-            progress, exit_code = self._ended(
+            progress, exit_code = self._end_of(
                 folder / _LOOK, ActionProgress.LOOKING, ActionProgress.SHOWN, ActionProgress.NOT_POSSIBLE
             )
         if progress is ActionProgress.LOST:
@@ -356,7 +359,7 @@ class Actions:
             raise HeadroomError("The command", f"could not be started ({error})", "Choose it again later.") from None
         threading.Thread(target=process.wait, name="action", daemon=True).start()
 
-    def _ended(
+    def _end_of(
         self, folder: Path, running: ActionProgress, succeeded: ActionProgress, failed: ActionProgress
     ) -> tuple[ActionProgress, int | None]:
         """Return how far a worker is, and the exit code of its command if that has ended."""
@@ -445,6 +448,16 @@ def _read_json(file: Path) -> dict[str, Any]:
 def _number(content: dict[str, Any], key: str) -> int | None:
     value = content.get(key)
     return value if isinstance(value, int) else None
+
+
+def _pid_of(folder: Path) -> int | None:
+    """Return the process of a command, which is written just after its start; None if it is not, or has ended."""
+    until_s = time.monotonic() + _PID_S
+    while (pid := _number(_read_json(folder / PROCESS_FILE), "pid")) is None and is_running(folder):
+        if time.monotonic() > until_s:
+            return None
+        time.sleep(_PID_S / 100)
+    return pid
 
 
 def _output(folder: Path) -> str:

@@ -130,7 +130,7 @@ class AllowedCommand:
             folder: folder of the action, for what it makes.
         """
         files = [] if self._making is None else self._making.arguments(folder)
-        return [*self._configured(), *files]
+        return [*self._with_config(), *files]
 
     def change(self, folder: Path) -> list[str] | None:
         """Return the arguments that change it, without a question; None if there is nothing to carry out.
@@ -139,12 +139,12 @@ class AllowedCommand:
             folder: folder of the action, with what it has made.
         """
         words = self._carried_out(folder)
-        return None if words is None else [*self._executed(words), *(["--yes"] if self._rule.asks else [])]
+        return None if words is None else [*self._with_execute(words), *(["--yes"] if self._rule.asks else [])]
 
     @property
     def text(self) -> str:
         """Return the command that a shell would run for the same."""
-        return shlex.join(["headroom", *(self._configured() if self.is_made else self._executed(self.words))])
+        return shlex.join(["headroom", *(self._with_config() if self.is_made else self._with_execute(self.words))])
 
     def change_text(self, folder: Path) -> str | None:
         """Return the command that a shell would run to carry it out; None if there is nothing to carry out.
@@ -153,7 +153,7 @@ class AllowedCommand:
             folder: folder of the action, with what it has made.
         """
         words = self._carried_out(folder)
-        return None if words is None else shlex.join(["headroom", *self._executed(words)])
+        return None if words is None else shlex.join(["headroom", *self._with_execute(words)])
 
     def forget_made(self, folder: Path) -> None:
         """Remove what it has made in the folder of its action."""
@@ -171,10 +171,10 @@ class AllowedCommand:
     def _carried_out(self, folder: Path) -> Sequence[str] | None:
         return self.words if self._making is None else self._making.carried_out_by(folder)
 
-    def _executed(self, words: Sequence[str]) -> list[str]:
+    def _with_execute(self, words: Sequence[str]) -> list[str]:
         return [*words, *self._config(), *(["--execute"] if self.looks_first else [])]
 
-    def _configured(self) -> list[str]:
+    def _with_config(self) -> list[str]:
         return [*self.words, *self._config()]
 
     def _config(self) -> list[str]:
@@ -207,13 +207,13 @@ def allowed_command(text: str, config: str | None) -> AllowedCommand | None:
         if not words or words[0] != "headroom":
             return None
         length, rule = _rule_of(words[1:])
-        kept = _kept(words[1 + length :], rule, config)
+        kept = _own_words(words[1 + length :], rule, config)
     except (ValueError, LookupError):
         return None
     return None if kept is None else AllowedCommand((*words[1 : 1 + length], *kept), config)
 
 
-def _kept(words: Sequence[str], rule: CommandRule, config: str | None) -> list[str] | None:
+def _own_words(words: Sequence[str], rule: CommandRule, config: str | None) -> list[str] | None:
     """Return options and arguments without settings file and ``--execute``; None if there is one that may not be."""
     kept: list[str] = []
     executes, arguments = False, 0

@@ -67,12 +67,12 @@ def tick_end(tables: OpenTables, cluster: str, at_ms: int, ahead_ms: int = 0) ->
         f"""AND "timestamp" BETWEEN to_timestamp_millis({first_ms}) AND to_timestamp_millis({last_ms + AHEAD_MS})"""
     )
     rows = tables.rows(BRONZE_TICKS, _KEYS_SQL.format(condition=condition, kind=_KIND, most=_MOST)) or []
-    offsets = {_tick_of(_parsed(row["key"]), cluster): row["offset"] for row in rows}
+    offsets = {_tick_of(_parse(row["key"]), cluster): row["offset"] for row in rows}
     newest_ms = max((tick_ms for tick_ms in offsets if tick_ms is not None and tick_ms <= last_ms), default=None)
     if newest_ms is None:
         return None
     message = tables.rows(BRONZE_TICKS, _VALUE_SQL.format(condition=condition, offset=offsets[newest_ms]))
-    return _end_of(newest_ms, _parsed(message[0]["value"] if message else None))
+    return _end_of(newest_ms, _parse(message[0]["value"] if message else None))
 
 
 def _tick_of(key: Mapping[str, Any], cluster: str) -> int | None:
@@ -82,7 +82,7 @@ def _tick_of(key: Mapping[str, Any], cluster: str) -> int | None:
     return tick_ms if is_own and isinstance(tick_ms, int) else None
 
 
-def _parsed(text: str | None) -> Mapping[str, Any]:
+def _parse(text: str | None) -> Mapping[str, Any]:
     try:
         content = parse_json(text or "")
     except ValueError:

@@ -191,8 +191,18 @@ function send(path, content) {
 
 async function login(form) {
   const answer = await send("/login", { token: new FormData(form).get("token") });
-  if (answer.ok) location.assign("/");
+  if (answer.ok) open_asked();
   else say((await answer.json()).error);
+}
+
+// Opens the page in whose place the form for the token is.
+function open_asked() {
+  location.replace(location.pathname === "/login" ? "/" : location.pathname + location.search);
+}
+
+// A link from elsewhere, such as an alert's, comes without the cookie of a session that is open.
+if (document.querySelector("[data-login]") && location.pathname !== "/login") {
+  fetch(location.href).then((answer) => answer.ok && open_asked()).catch(() => {});
 }
 
 const posted = new Set();

@@ -73,7 +73,7 @@ def over_time(
     values = [value for line in lines for value in line.values if value is not None]
     least, most = min(values, default=0.0), max(values, default=1.0)
     lowest, highest = (0.0, 1.05 * most) if from_zero else (least, most)
-    shown = _shown(annotations, times_ms)
+    shown = _within(annotations, times_ms)
     chart = pygal.XY(
         width=_WIDTH,
         height=_HEIGHT,
@@ -111,7 +111,7 @@ def over_time(
     return rendered
 
 
-def _shown(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> list[ChartAnnotations]:
+def _within(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> list[ChartAnnotations]:
     """Return the annotations between the first and the last time, or near, one for each distance that can be seen."""
     if not times_ms:
         return []

@@ -36,16 +36,16 @@ def leaders(site: Site, address: Address) -> Sequence[Block]:
         HeadroomError: a table cannot be read.
     """
     cluster, at_ms = site.cluster(address), site.at_ms(address)
-    found = site.moments.leaders(cluster, at_ms)
-    if found is None:
+    count = site.moments.leaders(cluster, at_ms)
+    if count is None:
         return [Paragraph(f"Leaders of cluster {cluster} were not counted yet.", Tone.UNKNOWN)]
-    rows = [_row(balance) for balance in found.balances]
-    out = sum(balance.is_out_of_balance for balance in found.balances)
-    note = f"Counted at {moment_text(found.tick_ms)}. {out} of {len(rows)} brokers out of balance."
+    rows = [_row(balance) for balance in count.balances]
+    out = sum(balance.is_out_of_balance for balance in count.balances)
+    note = f"Counted at {moment_text(count.tick_ms)}. {out} of {len(rows)} brokers out of balance."
     blocks: list[Block] = [DataTable("leaders", "Leaders", _COLUMNS, rows, note=note)]
     if out:
-        advice = site.watched(cluster).recommender(elections=found.elections).elect_preferred()
-        blocks.append(Paragraph(f"Elections: {describe_plan(found.elections)}."))
+        advice = site.watched(cluster).recommender(elections=count.elections).elect_preferred()
+        blocks.append(Paragraph(f"Elections: {describe_plan(count.elections)}."))
         blocks.append(Commands("Elect the preferred leaders", advice.commands))
     return blocks
 

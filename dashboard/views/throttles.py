@@ -252,18 +252,18 @@ def tried_at(moment: ClusterMoment, rate_bytes_per_s: float, address: Address) -
     elif any(row["margin_bytes_per_s"] is not None and row["margin_bytes_per_s"] <= 0 for row in rows):
         said = Paragraph(f"{text} does not exceed what is required: the move is slow, or never finishes.", Tone.WARNING)
     else:
-        said = _estimated(text, [s.load for s in needing if s.load.limited_replicas], rate_bytes_per_s)
+        said = _estimate(text, [s.load for s in needing if s.load.limited_replicas], rate_bytes_per_s)
     return [said, DataTable("tried", f"At {rate_text(rate_bytes_per_s)}", _TRIED_COLUMNS, rows)]
 
 
-def _estimated(text: str, loads: Sequence[ThrottleLoad], rate_bytes_per_s: float) -> Paragraph:
-    estimate = finish([_limited(load, rate_bytes_per_s) for load in loads], rate_bytes_per_s) if loads else None
+def _estimate(text: str, loads: Sequence[ThrottleLoad], rate_bytes_per_s: float) -> Paragraph:
+    estimate = finish([_with_throttle(load, rate_bytes_per_s) for load in loads], rate_bytes_per_s) if loads else None
     if estimate is None:
         return Paragraph(f"{text} is enough; when the move finishes is unknown.", Tone.UNKNOWN)
     return Paragraph(f"{text}: the move finishes in {duration_range_text(estimate.low_s, estimate.high_s)}.", Tone.GOOD)
 
 
-def _limited(load: ThrottleLoad, rate_bytes_per_s: float) -> ThrottleLoad:
+def _with_throttle(load: ThrottleLoad, rate_bytes_per_s: float) -> ThrottleLoad:
     """Return a load with a throttle of at most a rate, because an estimate never lowers the one in force."""
     throttle = load.throttle_bytes_per_s
     return (

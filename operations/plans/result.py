@@ -11,8 +11,9 @@ from headroom.planning.reassignments.batches.batching import BatchedPlan
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.estimate import MoveEstimate
 from headroom.planning.reassignments.plan import ReassignmentPlan
-from headroom.planning.reassignments.validation import AwaitedBroker, awaited_brokers
+from headroom.planning.reassignments.validation import AwaitedBroker, awaited_brokers, awaiting_leader
 from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
+from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import rate_text, size_text
 
 _NAMED = 5
@@ -69,7 +70,7 @@ class PlanResult:
         if self.waits_for_dead:
             return False
         fits = self.fits_in_one if self.cut is None else self._fits_in_batches(self.cut)
-        return None if fits and self.awaited else fits
+        return None if fits and (self.awaited or self.awaiting_leader) else fits
 
     @property
     def waits_for_dead(self) -> bool:
@@ -104,6 +105,11 @@ class PlanResult:
     def awaited(self) -> tuple[AwaitedBroker, ...]:
         """The brokers that are down and that moves of the plan wait for."""
         return awaited_brokers(self.plan, self.state)
+
+    @cached_property
+    def awaiting_leader(self) -> tuple[TopicPartition, ...]:
+        """The partitions whose new replicas wait for the leader's next record or upload to remote storage."""
+        return awaiting_leader(self.plan, self.state)
 
     def warnings(self) -> list[str]:
         """Return what the operator should know, the most important first."""

@@ -36,6 +36,8 @@ class BrokerLogs:
         futures: log that will replace the current one, by partition that moves between directories.
         untiered_bytes: bytes that are not in remote storage yet, of the logs that it leads and of which new replicas
             copy only these. Of others, new replicas copy all.
+        awaiting_leader: those of which new replicas copy nothing before its next upload to remote storage, or before
+            its next record.
     """
 
     broker: int
@@ -43,6 +45,7 @@ class BrokerLogs:
     logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
     futures: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
     untiered_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    awaiting_leader: frozenset[TopicPartition] = frozenset()
 
     def remaining_bytes(self, name: TopicPartition) -> int:
         """Return the bytes that a move between directories still has to copy; 0 if the partition does not move.
@@ -84,6 +87,7 @@ def _with_logs(placement: PartitionPlacement, read: Mapping[int, BrokerLogs]) ->
         placement,
         size_bytes=max(sizes, default=placement.size_bytes),
         untiered_bytes=placement.untiered_bytes if own is None else own.untiered_bytes.get(name),
+        awaits_leader=placement.awaits_leader if own is None else name in own.awaiting_leader,
         log_dirs={**placement.log_dirs, **{broker: log.path for broker, log in logs.items()}},
         copied_bytes={**placement.copied_bytes, **{b: logs[b].size_bytes for b in placement.adding if b in logs}},
     )

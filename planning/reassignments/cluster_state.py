@@ -90,6 +90,8 @@ class PartitionPlacement(Reassigned):
         copied_bytes: bytes that adding replicas of a running reassignment have already, by broker, as far as known.
         untiered_bytes: bytes of the leader's log that are not in remote storage yet, if new replicas copy only these;
             None if they copy all.
+        awaits_leader: whether new replicas copy nothing before the leader's next upload to remote storage, or before
+            its next record.
     """
 
     topic: str
@@ -104,6 +106,7 @@ class PartitionPlacement(Reassigned):
     log_dirs: Mapping[int, str] = field(default_factory=dict)
     copied_bytes: Mapping[int, int] = field(default_factory=dict)
     untiered_bytes: int | None = None
+    awaits_leader: bool = False
 
     @property
     def new_replica_bytes(self) -> int | None:

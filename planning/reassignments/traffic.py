@@ -217,13 +217,13 @@ class OtherReplication:
             traffic.broker[unlisted], traffic.known_write[traffic.partition[unlisted]], minlength=len(traffic.brokers)
         )
         followers = (BrokerRole(broker, Role.FOLLOWER) for broker in traffic.brokers)
-        return self._left(traffic.names, Role, dict(zip(followers, received.tolist(), strict=True)))
+        return self._capacity_left(traffic.names, Role, dict(zip(followers, received.tolist(), strict=True)))
 
     def rough_ceilings(self, names: Iterable[TopicPartition]) -> dict[BrokerRole, float]:
         """Return the same for a move of partitions, whose followers are in no list; nothing without a capacity."""
-        return self._left(names, (Role.LEADER,), {})
+        return self._capacity_left(names, (Role.LEADER,), {})
 
-    def _left(
+    def _capacity_left(
         self, names: Iterable[TopicPartition], roles: Iterable[Role], besides: Mapping[BrokerRole, float]
     ) -> dict[BrokerRole, float]:
         if self._capacity is None:

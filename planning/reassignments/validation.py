@@ -228,8 +228,29 @@ def awaited_brokers(plan: ReassignmentPlan, state: ClusterState) -> tuple[Awaite
     )
 
 
+def awaiting_leader(plan: ReassignmentPlan, state: ClusterState) -> tuple[TopicPartition, ...]:
+    """Return the partitions whose new replicas wait for the leader's next upload or record, in the order of the plan.
+
+    One that has copied something already does not ask for the end of what is uploaded any more.
+    """
+    return tuple(
+        name
+        for name, target in plan.by_name.items()
+        if (placement := state.partitions.get(name)) is not None
+        and placement.awaits_leader
+        and any(not placement.copied_bytes.get(broker) for broker in set(target.replicas) - set(placement.before))
+    )
+
+
 def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
-    """Yield, as a sentence, the partitions whose move waits for a broker that is down and keeps its replica."""
+    """Yield, as sentences, the partitions whose move waits: for its leader, or for a broker that is down."""
+    names = awaiting_leader(plan, state)
+    if names:
+        yield (
+            f"New replicas of {_some(names)} copy nothing yet, because remote storage has all records of the leader, "
+            "or none before the first that is to be uploaded. Such a move ends only after the next record is written, "
+            "or the next segment uploaded, or with follower.fetch.last.tiered.offset.enable=false on the new brokers."
+        )
     for awaited in awaited_brokers(plan, state):
         broker, names = awaited.broker, awaited.partitions
         when = "ends only when it is back" if awaited.is_certain else "before Kafka 4.3 ends only when it is back"

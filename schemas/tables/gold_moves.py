@@ -44,7 +44,11 @@ THROTTLE_HEADROOM = Table(
         ),
         ("moving_replicas", "INT", "out-of-sync replicas that the role serves or receives"),
         ("remaining_bytes", "BIGINT", "bytes that these still have to copy; null: unknown"),
-        ("eta_s", "DOUBLE", "expected time until they are in sync at this throttle, seconds; null: never, or unknown"),
+        (
+            "eta_s",
+            "DOUBLE",
+            "expected time until they are in sync at the rates in force, seconds; null: never, or unknown",
+        ),
         ("stalled_replicas", "INT", "adding replicas without progress, although it is or was their turn"),
         ("rate_window_ms", "BIGINT", "time over which the rates were measured, ms"),
         (

@@ -110,9 +110,12 @@ def admin_of(cluster: EmbeddedCluster) -> Iterator[KafkaAdminClient]:
         admin.close()
 
 
-def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, list[int]]) -> None:
+def create_topic(
+    cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, list[int]], configs: Mapping[str, str] | None = None
+) -> None:
     """Create a topic with these replicas of each partition, the preferred leader first, and wait for its leaders."""
-    new = NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})
+    assignments = {p: list(r) for p, r in replicas.items()}
+    new = NewTopic(topic, -1, -1, replica_assignments=assignments, topic_configs=dict(configs or {}))
 
     def create() -> bool:
         # Again where the controllers just elect one of them; made by an attempt whose answer was lost, it is there.

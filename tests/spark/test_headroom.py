@@ -675,6 +675,46 @@ def test_progress_is_that_of_the_slower_broker_and_role(gold: Results[GoldRows])
     assert {row["state"] for row in rows} == {"catching_up"}
 
 
+def between_bursts(leader_quota_mb: float, destination_quota_mb: float) -> Messages:
+    """Destination 3 copies 1 kB/s more than is written: 8 MB of each leader would take 8,000 s at that rate."""
+    copied = {"logs": [log(1, 9000, 2 * MB), log(2, 9000, 2 * MB), log(3, 1000, 2.001 * MB)]}
+    leaders = {"leader_quota_bytes_per_s": leader_quota_mb * MB}
+    brokers = [
+        *(broker(b, 6 * MB, 9 * MB, **leaders) for b in (1, 2)),
+        broker(3, 6 * MB, 9 * MB, follower_quota_bytes_per_s=destination_quota_mb * MB),
+    ]
+    return tick(brokers, [FIRST | copied, SECOND | copied])
+
+
+ONLY_LEADERS_BIND, ONLY_DESTINATION_BINDS, NONE_BINDS = "only leaders bind", "only the destination binds", "none binds"
+for _name, _quotas in ((ONLY_LEADERS_BIND, (5.9, 4.0)), (ONLY_DESTINATION_BINDS, (4.0, 8.9)), (NONE_BINDS, (4.0, 4.0))):
+    GOLD_CASES.add(_name, between_bursts(*_quotas))
+
+
+# Copies come in bursts, and a reading between two of them has seen almost none.
+def test_the_finish_is_that_of_the_throttle_that_binds_and_not_of_a_rate_measured_between_bursts(
+    gold: Results[GoldRows],
+) -> None:
+    for name, binding in (
+        (ONLY_LEADERS_BIND, [(1, "leader"), (2, "leader")]),
+        (ONLY_DESTINATION_BINDS, [(3, "follower")]),
+    ):
+        sides, progress = gold[name]
+        for eta in ETAS:
+            at_binding = max(sides[key][eta] for key in binding)
+            assert at_binding < 60
+            # A row that does not bind has the time of the throttles that do.
+            others = [(1, "leader"), (2, "leader"), (3, "follower")]
+            assert [sides[key][eta] for key in others if key not in binding] == [at_binding] * (3 - len(binding))
+            assert max(row[eta] for row in progress) == at_binding
+
+
+def test_where_no_throttle_binds_the_measured_rate_counts(gold: Results[GoldRows]) -> None:
+    sides, progress = gold[NONE_BINDS]
+    assert sides[3, "follower"]["eta_s"] == pytest.approx(8000)
+    assert [row["eta_s"] for row in progress] == pytest.approx([8000, 8000])
+
+
 def one_of_thirty_copies() -> Messages:
     """Broker 3 is to get 30 replicas: one copies 0.5 MB/s, the others have been idle for 40 s."""
     free = {"leader_listed": [], "follower_listed": []}

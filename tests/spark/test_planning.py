@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,6 +22,7 @@ from tests.spark.ticks import broker, log, move, records, tick
 from tests.support.random_clusters import BROKERS, RECORD_BYTES, Cluster, clusters
 
 END = 100_000
+Statuses = dict[tuple[int, str], Row]
 
 
 @cache
@@ -51,7 +54,7 @@ def broker_row(cluster: Cluster, broker_id: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
+def found(spark: SparkSession) -> dict[str, Statuses]:
     """The statuses of every cluster, each a cluster of its own in one batch."""
     messages = [
         m | {"cluster": str(number)}
@@ -61,7 +64,7 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
     whole = complete_ticks(alert_messages(records(spark, messages)))
     brokers = rows_of(whole, "brokers")
     rows = throttle_headroom(replicas(rows_of(whole, "moves"), brokers), brokers).collect()
-    statuses: dict[str, dict[tuple[int, str], Row]] = {}
+    statuses: dict[str, Statuses] = {}
     for row in rows:
         statuses.setdefault(row["cluster"], {})[(row["broker"], row["role"])] = row
     return statuses
@@ -79,10 +82,30 @@ def in_planning(demand: ThrottleLoad) -> tuple[Any, ...]:
     )
 
 
-def etas_in_planning(demand: ThrottleLoad) -> tuple[float | None, ...]:
-    """When a broker and role is in sync, as far as a throttle decides it: no copy is seen in these clusters."""
+Etas = tuple[float | None, ...]
+UNKNOWN: Etas = (None, None, None)
+
+
+def own_etas(demand: ThrottleLoad) -> Etas:
+    """When a broker and role is in sync by its own throttle: no copy is seen in these clusters."""
     found = demand.catch_up
-    return (None, None, None) if found is None else (found.low_s, found.middle_s, found.high_s)
+    return UNKNOWN if found is None else (found.low_s, found.middle_s, found.high_s)
+
+
+def etas_in_planning(demand: ThrottleLoad, demands: Sequence[ThrottleLoad], rows: Statuses) -> Etas:
+    """When a broker and role is in sync, as far as a throttle decides it: its own, or one at the other ends."""
+    if demand.verdict is not Verdict.UNTHROTTLED or demand.remaining_bytes is None or demand.leader_too_low:
+        return own_etas(demand)
+    other_ends = [
+        own_etas(replace(other, leader_too_low=False))
+        for other in demands
+        if other.role is not demand.role
+        and other.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
+        and demand.broker in [peer["broker"] for peer in rows[other.broker, other.role.value]["peers"]]
+    ]
+    if not other_ends:
+        return UNKNOWN
+    return tuple(None if None in ends else max(eta or 0.0 for eta in ends) for ends in zip(*other_ends, strict=True))
 
 
 def in_spark(row: Row) -> tuple[Any, ...]:
@@ -97,25 +120,29 @@ def in_spark(row: Row) -> tuple[Any, ...]:
 
 
 def test_every_broker_and_role_in_a_move_has_the_verdict_of_planning(
-    found: dict[str, dict[tuple[int, str], Row]],
+    found: dict[str, Statuses],
 ) -> None:
-    verdicts, too_low = set(), 0
+    verdicts, too_low, limited_elsewhere = set(), 0, 0
     for number, cluster in enumerate(random_clusters()):
-        for demand in throttle_loads(cluster.partitions, cluster.throttles()):
+        demands = throttle_loads(cluster.partitions, cluster.throttles())
+        for demand in demands:
             row = found[str(number)][(demand.broker, demand.role.value)]
             assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
             verdicts.add(demand.verdict.value)
             too_low += demand.leader_too_low and demand.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
             etas = [row[name] for name in ("eta_low_s", "eta_s", "eta_high_s")]
-            assert etas == pytest.approx(list(etas_in_planning(demand))), f"{demand}"
+            assert etas == pytest.approx(list(etas_in_planning(demand, demands, found[str(number)]))), f"{demand}"
+            limited_elsewhere += demand.verdict is Verdict.UNTHROTTLED and None not in etas
     # The examples are worth something: every verdict is among them.
     assert verdicts == {"idle", "catching_up", "slow", "losing", "starved", "unthrottled", "no_data"}
     # And destinations whose own throttle would be enough, but for that of a leader.
     assert too_low >= 3
+    # And brokers without a throttle of their own, whose copies wait for that of the other end.
+    assert limited_elsewhere >= 3
 
 
 def test_brokers_and_roles_without_a_move_are_idle_and_every_broker_has_both_roles(
-    found: dict[str, dict[tuple[int, str], Row]],
+    found: dict[str, Statuses],
 ) -> None:
     for number, cluster in enumerate(random_clusters()):
         statuses = found[str(number)]

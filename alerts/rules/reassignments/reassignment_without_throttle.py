@@ -106,7 +106,7 @@ def _why_unlimited(free: Sequence[ThrottleStatus]) -> _Why:
         )
         limit = "limits" if len(rated) == 1 else "limit"
         text = f": {_rates_text(rated)} {limit} nothing, because no throttled replica list {names}"
-        return _Why(EvidenceCause.NOT_LISTED, text, max(rated, key=_used))
+        return _Why(EvidenceCause.NOT_LISTED, text, max(rated, key=_use_bytes_per_s))
     if has_lists:
         text = ": throttled replica lists name them, but no broker of theirs has a rate"
         return _Why(EvidenceCause.NO_RATE, text)
@@ -118,20 +118,22 @@ def _why_without_effect(statuses: Sequence[ThrottleStatus]) -> _Why:
     limited = [status for status in statuses if status.observed_throttle is not None]
     exceeded = [s for s in limited if (t := s.observed_throttle) is not None and t.no_effect is NoEffect.EXCEEDED]
     # The rate that is the least above what is observed says the least that can be said of all.
-    nearest = min(exceeded or limited, key=lambda status: (status.load.throttle_bytes_per_s or 0.0) / _used(status))
+    nearest = min(
+        exceeded or limited, key=lambda status: (status.load.throttle_bytes_per_s or 0.0) / _use_bytes_per_s(status)
+    )
     rate = nearest.load.throttle_bytes_per_s or 0.0
-    why = EXCEEDED_TEXT if exceeded else far_above_text(rate, _used(nearest))
+    why = EXCEEDED_TEXT if exceeded else far_above_text(rate, _use_bytes_per_s(nearest))
     cause = EvidenceCause.EXCEEDED if exceeded else EvidenceCause.FAR_ABOVE
     return _Why(cause, f": {_rates_text([nearest])}: {why}", nearest)
 
 
-def _used(status: ThrottleStatus) -> float:
+def _use_bytes_per_s(status: ThrottleStatus) -> float:
     return status.load.used_bytes_per_s or 0.0
 
 
 def _rates_text(rated: Sequence[ThrottleStatus]) -> str:
     """Return the brokers and roles with a rate, and the rate in force and observed where most is observed."""
-    most = max(rated, key=_used)
+    most = max(rated, key=_use_bytes_per_s)
     names = join_names([status.subject for status in rated])
     is_default = most.throttle_source == "default"
     rate = most.load.throttle_bytes_per_s or 0.0

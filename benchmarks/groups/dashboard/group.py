@@ -8,6 +8,9 @@ opens the page.
 - ``dashboard_update_s_p95``: from the last commit of a tick to its time on the page, 20 ticks; beside 20 other clients
   that open a stream and do not read (`--idle-clients`).
 - ``dashboard_range_s_p95``: an hour of one broker, its chart and its partitions, over all brokers and roles.
+- ``dashboard_lag_200k_s``: an hour of lag between 30 brokers with 200,000 partitions of RF 3 (`--lag-partitions`), one
+  tick each 15 s, as a heat map, in a store of its own; p95 of 10 loads of the whole page. ``dashboard_lag_sum_s``: sums
+  of one tick for it, which the pipeline makes.
 - ``dashboard_long_task_ms_max``: longest task of the browser while a table of 5,000 rows is loaded, scrolled, sorted,
   paged, and replaced by further ticks, in a store of its own.
 - ``dashboard_page_bytes``: page, style and script, compressed, with an empty store.
@@ -38,6 +41,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups.dashboard.day_store import BROKERS, TICK_MS, DayStore, make_day
+from benchmarks.groups.dashboard.lag_store import make_hour
 from benchmarks.groups.dashboard.page_process import chromium, start_page
 from benchmarks.options.fields import AT_LEAST_ONE, COUNT, SECONDS, option
 from benchmarks.results import Figure, percentile
@@ -65,6 +69,7 @@ class DashboardOptions:
     """Options of the group ``dashboard``."""
 
     partitions: int = option(2000, AT_LEAST_ONE, "Moving partitions.")
+    lag_partitions: int = option(200_000, AT_LEAST_ONE, "Partitions whose lag is summed.")
     idle_clients: int = option(20, COUNT, "Clients that open a stream and do not read.")
     replay_s: float = option(600.0, SECONDS, "Time that 8 clients go through the day, seconds.")
 
@@ -85,6 +90,7 @@ def measure(on_progress: OnProgress, options: DashboardOptions) -> list[Figure]:
         figures.append(Figure("dashboard_page_bytes", empty_bytes, "bytes", 1))
         process, url = stack.enter_context(_served(store.path))
         figures += [_range(url), _wrong_numbers(store, url)]
+        figures += _lag(Path(folder) / "lag", last_ms, options.lag_partitions)
         figures += _in_browser(browser, store, url, options, on_progress)
         figures.append(_memory(store, url, process, options.replay_s, on_progress))
         return figures
@@ -137,6 +143,21 @@ def _range(url: str) -> Figure:
             _get(f"{url}/throttles?broker={broker}&role={role}&span=3600")
             times_s.append(time.monotonic() - began_s)
     return Figure("dashboard_range_s_p95", percentile(times_s, 0.95), "s", len(times_s))
+
+
+def _lag(folder: Path, last_ms: int, partitions: int) -> list[Figure]:
+    """Load the heat map of an hour again and again."""
+    lags = make_hour(folder, last_ms, partitions)
+    times_s = []
+    with _served(folder) as (_, url):
+        for _ in range(_LOADS):
+            began_s = time.monotonic()
+            _get(f"{url}/lag?at={last_ms}")
+            times_s.append(time.monotonic() - began_s)
+    return [
+        Figure("dashboard_lag_200k_s", percentile(times_s, 0.95), "s", len(times_s)),
+        Figure("dashboard_lag_sum_s", lags.summed_s, "s", 1),
+    ]
 
 
 def _wrong_numbers(store: DayStore, url: str) -> Figure:

@@ -1,1 +1,1 @@
-"""The group ``plan``: time of plans, bytes of made plans, and lists beside those of Kafka's tool."""
+"""The groups ``plan``, about times and made plans, and ``tiered``, about plans for topics with remote storage."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from headroom.cluster.reassignment.execution.control import ClusterControl
+from headroom.planning.finish.finish_time import QUOTA_CYCLE_S
 from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
@@ -18,6 +19,8 @@ from headroom.schemas.text.amounts import UNKNOWN, duration_text, rate_text, siz
 _EVERY_S, _TIME_SHARE = 10.0, 0.05
 # Copies behind a throttle come in bursts; the mean over this time is even.
 _RATE_S = 60.0
+# Over less time, two readings may lie between two bursts, or around one more than usual.
+_LEAST_RATE_S = 2 * QUOTA_CYCLE_S
 
 
 class CopyProgress:
@@ -115,7 +118,7 @@ class CopyProgress:
         (first_s, _, first), (last_s, _, last) = self._readings[0], self._readings[-1]
         if not last:
             return "all is copied"
-        if last_s <= first_s:
+        if last_s - first_s < _LEAST_RATE_S:
             return f"expected end {UNKNOWN} so far"
         if last >= first:
             return "no end at this rate"

@@ -36,12 +36,14 @@ def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds |
     rows = query(settings.store.path, THROTTLE_HEADROOM.path, _SQL.format(recent=recent))
     if not rows:
         return None
-    copied = _copied(query(settings.store.path, REASSIGNMENT_PROGRESS.path, _COPIED_SQL.format(recent=recent)) or ())
+    copied = _copy_rates(
+        query(settings.store.path, REASSIGNMENT_PROGRESS.path, _COPIED_SQL.format(recent=recent)) or ()
+    )
     needs = tuple(_need(row, copied.get((row["broker"], row["role"]))) for row in rows)
     return ThrottleNeeds(NeedsSource.WATCH, rows[0]["tick_ms"], needs)
 
 
-def _copied(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float | None]:
+def _copy_rates(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float | None]:
     """Return what new replicas copy by broker and role, bytes per second; None if that of one of them is unknown."""
     copied: dict[tuple[int, str], list[float | None]] = defaultdict(list)
     for row in rows:

@@ -116,36 +116,40 @@ class Gains:
         fall[self._goals.beyond_limits(self._loads.loads[:, brokers], after, brokers)] = -np.inf
         return fall
 
-    def first_order(self, found: Candidates) -> FloatArray:
+    def first_order(self, candidates: Candidates) -> FloatArray:
         """Return the gains of candidates as if the hours of the percentile of each broker stayed the same, (N,)."""
-        gain = np.zeros(len(found))
-        for own, sign in ((found.sources, -1.0), (found.targets, 1.0)):
+        gain = np.zeros(len(candidates))
+        for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             brokers = own[:1] if len(own) and (own == own[0]).all() else own
-            gain += self.falls(self.moved(found.partitions, brokers, found.leads, found.copies), brokers, sign)
+            gain += self.falls(
+                self.moved(candidates.partitions, brokers, candidates.leads, candidates.copies), brokers, sign
+            )
         return gain
 
-    def exact(self, found: Candidates) -> FloatArray:
+    def exact(self, candidates: Candidates) -> FloatArray:
         """Return the gains of candidates, (N,); -inf if a hard goal refuses."""
-        deltas = load_deltas(self._model, found.partitions, found.copies, found.leads)
-        gain = self.of_deltas(deltas, found.sources, found.targets)
-        return gain + self._own_gains(found, deltas) if self._goals.has_own_goals else gain
+        deltas = load_deltas(self._model, candidates.partitions, candidates.copies, candidates.leads)
+        gain = self.of_deltas(deltas, candidates.sources, candidates.targets)
+        return gain + self._own_gains(candidates, deltas) if self._goals.has_own_goals else gain
 
-    def exact_in_turn(self, found: Candidates) -> FloatArray:
+    def exact_in_turn(self, candidates: Candidates) -> FloatArray:
         """Return the gain of each candidate after all before it, (N,); all are between the same two brokers."""
-        deltas = load_deltas(self._model, found.partitions, found.copies, found.leads).in_turn()
-        total = self.of_deltas(deltas, found.sources, found.targets)
+        deltas = load_deltas(self._model, candidates.partitions, candidates.copies, candidates.leads).in_turn()
+        total = self.of_deltas(deltas, candidates.sources, candidates.targets)
         with np.errstate(invalid="ignore"):
             gain: FloatArray = np.nan_to_num(np.diff(total, prepend=0.0), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
         return gain
 
-    def of_topics(self, found: Candidates) -> FloatArray:
+    def of_topics(self, candidates: Candidates) -> FloatArray:
         """Return the fall of counts of topics outside of their bands, in shares of the mean by weight, (N,)."""
-        topics = self._model.topic[found.partitions]
-        gain = np.zeros(len(found))
-        for brokers, sign in ((found.sources, -1.0), (found.targets, 1.0)):
+        topics = self._model.topic[candidates.partitions]
+        gain = np.zeros(len(candidates))
+        for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             replicas, leaders = (c[topics, brokers] for c in (self._loads.topic_replicas, self._loads.topic_leaders))
             gain += self._goals.topic_outside(topics, replicas, leaders)
-            gain -= self._goals.topic_outside(topics, replicas + sign * found.copies, leaders + sign * found.leads)
+            gain -= self._goals.topic_outside(
+                topics, replicas + sign * candidates.copies, leaders + sign * candidates.leads
+            )
         return gain
 
     def of_deltas(self, deltas: LoadDeltas, sources: IntArray, targets: IntArray) -> FloatArray:
@@ -156,17 +160,17 @@ class Gains:
             gain += self._falls_to(after, brokers)
         return gain
 
-    def _own_gains(self, found: Candidates, deltas: LoadDeltas) -> FloatArray:
+    def _own_gains(self, candidates: Candidates, deltas: LoadDeltas) -> FloatArray:
         """Return what goals of others take off the gains, (N,); -inf if a hard one refuses."""
-        topics = self._model.topic[found.partitions].astype(np.int64)
-        total = np.zeros(len(found))
-        for brokers, sign in ((found.sources, -1.0), (found.targets, 1.0)):
+        topics = self._model.topic[candidates.partitions].astype(np.int64)
+        total = np.zeros(len(candidates))
+        for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             before = with_topics(self._loads.usage(brokers), self._loads, topics)
             after = replace(
                 before,
                 loads=changed_loads(self._loads, brokers, sign * deltas.hours, sign * deltas.latest),
-                topic_replicas=before.topic_replicas + sign * found.copies,
-                topic_leaders=before.topic_leaders + sign * found.leads,
+                topic_replicas=before.topic_replicas + sign * candidates.copies,
+                topic_leaders=before.topic_leaders + sign * candidates.leads,
             )
             total += self._goals.own_gains(before, after)
         return np.minimum(total, 0.0)

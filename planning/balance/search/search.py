@@ -105,10 +105,10 @@ class BalanceSearch:
             sources = self.slots[partition][crowded[partition]].astype(np.int64)
             sources = sources[self._model.may_give[sources]]
             own = np.full(len(sources) * len(targets), partition)
-            found = self._moves(own, np.repeat(sources, len(targets)), np.tile(targets, len(sources)))
-            gain = self._gains.exact(found)
+            candidates = self._moves(own, np.repeat(sources, len(targets)), np.tile(targets, len(sources)))
+            gain = self._gains.exact(candidates)
             if len(gain) and np.isfinite(gain.max()):
-                self._apply(found.subset(np.array([np.argmax(gain)])))
+                self._apply(candidates.subset(np.array([np.argmax(gain)])))
 
     def _settle(self) -> None:
         """Take actions for the worst broker as long as any broker outside of a band finds one."""
@@ -158,22 +158,22 @@ class BalanceSearch:
             peers: the peers, (B,).
             most: maximum number of peers.
         """
-        found = np.flatnonzero(peers & (self._model.may_take | self._model.may_give))
+        brokers = np.flatnonzero(peers & (self._model.may_take | self._model.may_give))
         loads = self._loads.loads
         distance = missed @ (loads / np.maximum(loads.mean(axis=1, keepdims=True), 1e-9))
-        return found[np.argsort(distance[found], kind="stable")][: most or None]
+        return brokers[np.argsort(distance[brokers], kind="stable")][: most or None]
 
     def _replicas_of(self, broker: int) -> IntArray:
         """Return the partitions with a replica on a broker that may move."""
-        found = self._found.get(broker)
-        if found is None:
+        partitions = self._found.get(broker)
+        if partitions is None:
             own = self._at_start[broker]
             if self._moves_on:
                 own = np.concatenate([own, np.flatnonzero(self._place == broker)])
             fixed = (self._place[own] != NO_BROKER) & ((self._place[own] != broker) | (not self._moves_on))
             own = own[self._movable[own] & ~fixed]
-            found = self._found[broker] = own[(self.slots[own] == broker).any(axis=1)]
-        return found
+            partitions = self._found[broker] = own[(self.slots[own] == broker).any(axis=1)]
+        return partitions
 
     def _elections(self, broker: int, peers: BoolArray, gives: bool, takes: bool) -> Candidates:
         """Return the elections by which a broker gives leaders to in-sync replicas of peers, or gets them."""
@@ -247,55 +247,55 @@ class BalanceSearch:
         can_send: BoolArray = (leader == NO_BROKER) | (self._model.peak_write[partitions] <= room) | relieved
         return can_send
 
-    def _cost(self, found: Candidates) -> FloatArray:
-        cost = np.where(found.copies, found.bytes_copied + self._limits.move_overhead_bytes, 1.0)
+    def _cost(self, candidates: Candidates) -> FloatArray:
+        cost = np.where(candidates.copies, candidates.bytes_copied + self._limits.move_overhead_bytes, 1.0)
         return np.maximum(cost, 1.0)
 
-    def _take_best(self, found: Candidates) -> bool:
+    def _take_best(self, candidates: Candidates) -> bool:
         """Take the candidate with the most gain per byte, and others like it; return whether there is one."""
-        if not len(found):
+        if not len(candidates):
             return False
-        rough, cost = self._gains.first_order(found), self._cost(found)
+        rough, cost = self._gains.first_order(candidates), self._cost(candidates)
         order = np.flatnonzero(rough > LEAST_GAIN)
         order = order[np.argsort(-(rough / cost)[order], kind="stable")]
-        gain = self._gains.exact(found.subset(order[:_EXACT]))
+        gain = self._gains.exact(candidates.subset(order[:_EXACT]))
         if not (gain > LEAST_GAIN).any():
             # The first order misses what is near the edge of a percentile.
             order = np.argsort(-rough, kind="stable")[:_MOST_EXACT]
-            gain = self._gains.exact(found.subset(order))
+            gain = self._gains.exact(candidates.subset(order))
             if not (gain > LEAST_GAIN).any():
                 return False
-        exact = found.subset(order[: len(gain)])
+        exact = candidates.subset(order[: len(gain)])
         # Topics have a say in the choice, but alone they are no gain.
         worth = np.where(gain > LEAST_GAIN, gain + self._gains.of_topics(exact), -np.inf) / cost[order[: len(gain)]]
         best = int(order[np.argmax(worth)])
-        most = min(max(1, len(self._at_start[found.sources[best]]) // _REPLICAS_PER_TURN), _MOST_IN_TURN)
+        most = min(max(1, len(self._at_start[candidates.sources[best]]) // _REPLICAS_PER_TURN), _MOST_IN_TURN)
         alike = order[
-            (found.sources[order] == found.sources[best])
-            & (found.targets[order] == found.targets[best])
+            (candidates.sources[order] == candidates.sources[best])
+            & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
             & ((rough / cost)[order] >= _ALIKE_RATIO * worth.max())
-            & (found.copies[order] == found.copies[best])
+            & (candidates.copies[order] == candidates.copies[best])
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
         if len(chosen) > 1 and not self._goals.has_own_goals:
-            kept = self._gains.exact_in_turn(found.subset(chosen)) >= _KEPT_RATIO * rough[chosen]
+            kept = self._gains.exact_in_turn(candidates.subset(chosen)) >= _KEPT_RATIO * rough[chosen]
             kept[0] = True
             chosen = chosen[: len(kept) if kept.all() else int(np.argmin(kept))]
         else:
             chosen = chosen[:1]
-        if found.copies[best]:
-            within = (np.cumsum(found.bytes_copied[chosen]) <= self._bytes_left) & (
+        if candidates.copies[best]:
+            within = (np.cumsum(candidates.bytes_copied[chosen]) <= self._bytes_left) & (
                 np.arange(len(chosen)) < self._moves_left
             )
             chosen = chosen[within]
-        self._apply(found.subset(chosen))
+        self._apply(candidates.subset(chosen))
         return True
 
-    def _apply(self, found: Candidates) -> None:
+    def _apply(self, candidates: Candidates) -> None:
         """Carry out candidates that are all between the same two brokers."""
-        own, source, target = found.partitions, int(found.sources[0]), int(found.targets[0])
-        if found.copies[0]:
+        own, source, target = candidates.partitions, int(candidates.sources[0]), int(candidates.targets[0])
+        if candidates.copies[0]:
             self._loads.move(own, source, target)
             rows = self.slots[own]
             rows[rows == source] = target
@@ -306,7 +306,7 @@ class BalanceSearch:
             back = self._origin[own] == target
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
             self._place[own] = np.where(back, NO_BROKER, target)
-            self._bytes_left -= float(found.bytes_copied.sum())
+            self._bytes_left -= float(candidates.bytes_copied.sum())
             self._moves_left -= int(first.sum()) - int(back.sum())
         else:
             self._loads.elect(own, source, target)
@@ -344,10 +344,10 @@ class BalanceSearch:
     def _best_halves(self, source: int, target: int, most: int) -> Candidates:
         """Return the moves from one broker to another that gain most alone, or harm least."""
         own = self._replicas_of(source)
-        found = self._moves(own, np.full(len(own), source), np.full(len(own), target))
-        if len(found) <= most:
-            return found
-        return found.subset(np.argpartition(-self._gains.first_order(found), most)[:most])
+        candidates = self._moves(own, np.full(len(own), source), np.full(len(own), target))
+        if len(candidates) <= most:
+            return candidates
+        return candidates.subset(np.argpartition(-self._gains.first_order(candidates), most)[:most])
 
     def _take_swaps(self, given: Candidates, taken: Candidates, least: float) -> bool:
         """Take swaps of N by gain per byte, as long as they gain as much as alone; return whether there are any.
@@ -382,16 +382,18 @@ class BalanceSearch:
     def _give_back(self) -> bool:
         """Let moved replicas return whose move has become needless, the largest first; return whether any did."""
         own = np.flatnonzero((self._place != NO_BROKER) & self._movable)
-        found = self._moves(own, self._place[own], self._origin[own])
+        candidates = self._moves(own, self._place[own], self._origin[own])
         # A lead that has come since does not go to a broker that takes nothing.
-        takes = self._model.may_take[found.targets] | (self._model.leader[found.partitions] == found.targets)
-        found = found.subset(~found.leads | takes)
-        if not len(found):
+        takes = self._model.may_take[candidates.targets] | (
+            self._model.leader[candidates.partitions] == candidates.targets
+        )
+        candidates = candidates.subset(~candidates.leads | takes)
+        if not len(candidates):
             return False
         before = self._now
-        needless = np.flatnonzero(self._gains.first_order(found) >= -LEAST_GAIN)
-        for at in needless[np.argsort(found.bytes_copied[needless], kind="stable")].tolist():
-            one = found.subset(np.array([at]))
+        needless = np.flatnonzero(self._gains.first_order(candidates) >= -LEAST_GAIN)
+        for at in needless[np.argsort(candidates.bytes_copied[needless], kind="stable")].tolist():
+            one = candidates.subset(np.array([at]))
             if self._gains.exact(one)[0] >= -_ROUNDING:
                 self._apply(one)
         return self._now > before

@@ -45,7 +45,7 @@ class Placement:
         self._topic_replicas = topic_replicas
         self._by_disk = by_disk and all(disks.used_ratio(broker) is not None for broker in racks.destinations)
         # Use and id of the brokers with fewer replicas than their quota, in ascending order.
-        self._open = sorted((self._used(b), b) for b in racks.destinations if loads.replicas[b] < quotas[b])
+        self._open = sorted((self._usage(b), b) for b in racks.destinations if loads.replicas[b] < quotas[b])
 
     def place(self, drafts: Iterable[Draft]) -> None:
         """Choose a broker for every missing replica: for large ones first, because small ones fill the gaps."""
@@ -58,7 +58,7 @@ class Placement:
                 draft.added.add(broker)
         self._even_out(drafts)
 
-    def _used(self, broker: int) -> float:
+    def _usage(self, broker: int) -> float:
         """Return the share of a broker's disk that is used, or the bytes of its replicas."""
         ratio = self._disks.used_ratio(broker) if self._by_disk else None
         return self._loads.bytes[broker] if ratio is None else ratio
@@ -88,20 +88,20 @@ class Placement:
                 not disks.fits(b, draft.size_bytes),
                 not disks.fits_limit(b, draft.size_bytes),
                 loads.replicas[b] - quotas[b],
-                self._used(b),
+                self._usage(b),
                 b,
             ),
         )
 
     def _add(self, draft: Draft, broker: int) -> None:
         loads = self._loads
-        at = bisect_left(self._open, (self._used(broker), broker))
+        at = bisect_left(self._open, (self._usage(broker), broker))
         if at < len(self._open) and self._open[at][1] == broker:
             del self._open[at]
         loads.add(draft, broker)
         self._disks.take(broker, draft.size_bytes)
         if loads.replicas[broker] < self._quotas[broker]:
-            insort(self._open, (self._used(broker), broker))
+            insort(self._open, (self._usage(broker), broker))
 
     def _even_out(self, drafts: Sequence[Draft]) -> None:
         """Move new replicas away from brokers above their quota, which is where a partition had no other choice left.
@@ -129,7 +129,7 @@ class Placement:
         """
         came: dict[int, tuple[int, Draft] | None] = {start: None}
         waiting = deque([start])
-        targets = sorted(self._racks.destinations, key=lambda b: (self._used(b), b))
+        targets = sorted(self._racks.destinations, key=lambda b: (self._usage(b), b))
         while waiting:
             broker = waiting.popleft()
             for target in targets:

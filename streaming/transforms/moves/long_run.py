@@ -19,6 +19,9 @@ _MEAN_S = f"(({_SAMPLES} + 0.5D) * {_SAMPLE_S})"
 _LENGTH_S = f"({_SAMPLES} * {_SAMPLE_S})"
 # If a broker measures less than this share of its throttle, something else limits the copies.
 _BINDS_RATIO = 0.8
+# Whether the throttle limits the copies: they then come in bursts, about one in a quota window.
+BINDS = f"""verdict = 'slow' OR verdict = 'catching_up' AND (
+    quota_bytes_per_s IS NULL OR quota_bytes_per_s >= {_BINDS_RATIO} * throttle_bytes_per_s)"""
 # A copy rate that was measured over one rate window continues within this relative range.
 MEASURED_RATIO = 0.15
 
@@ -83,7 +86,8 @@ def _after_s(copied_bytes_per_s: str, half_windows: int) -> str:
 def _eta_s(copied_bytes_per_s: str, half_windows: int, measured_ratio: float) -> str:
     """Return the seconds until the copies behind a throttle are done, as an expression; null if unknown.
 
-    If the throttle binds, they come from the quota's rate. Otherwise they come from the measured copy rate.
+    If the throttle binds, they come from the quota's rate. Otherwise they come from the measured copy rate. That rate
+    says nothing while a throttle at the other end binds: a reading between two bursts has seen almost no copy.
 
     Args:
         copied_bytes_per_s: rate of new bytes at the throttle.
@@ -92,8 +96,7 @@ def _eta_s(copied_bytes_per_s: str, half_windows: int, measured_ratio: float) ->
     """
     return f"""CASE
         WHEN moving_replicas = 0 OR remaining_bytes IS NULL THEN NULL
-        WHEN verdict = 'slow' OR verdict = 'catching_up' AND (quota_bytes_per_s IS NULL
-            OR quota_bytes_per_s >= {_BINDS_RATIO} * throttle_bytes_per_s OR coalesce(catch_up_bytes_per_s, 0) <= 0)
+        WHEN binds OR verdict = 'catching_up' AND coalesce(catch_up_bytes_per_s, 0) <= 0
             THEN {_after_s(copied_bytes_per_s, half_windows)}
         WHEN verdict IN ('catching_up', 'unthrottled') AND catch_up_bytes_per_s > 0
             THEN {measured_ratio}D * remaining_bytes / catch_up_bytes_per_s

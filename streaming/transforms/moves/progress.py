@@ -32,6 +32,8 @@ _LIMITS = {
     "ELSE 'unthrottled' END",
 }
 _THROTTLED = "leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"
+# Whether a throttle that binds limits the replica. What is measured at its other end then says nothing.
+_BOUND = "leader_limit != 'unthrottled' AND leader_binds OR follower_limit != 'unthrottled' AND follower_binds"
 _STATE = f"""CASE
     WHEN in_sync THEN 'in_sync'
     WHEN NOT alive OR leader IS NULL THEN 'never'
@@ -55,8 +57,8 @@ def _eta(name: str, measured_ratio: float) -> str:
     WHEN state != 'catching_up' THEN NULL
     WHEN NOT throttled AND waiting THEN follower_{name}
     WHEN NOT throttled THEN {measured_ratio}D * remaining_bytes / catch_up_bytes_per_s
-    ELSE greatest(CASE WHEN leader_limit != 'unthrottled' THEN leader_{name} END,
-        CASE WHEN follower_limit != 'unthrottled' THEN follower_{name} END) END"""
+    ELSE greatest(CASE WHEN leader_limit != 'unthrottled' AND (leader_binds OR NOT bound) THEN leader_{name} END,
+        CASE WHEN follower_limit != 'unthrottled' AND (follower_binds OR NOT bound) THEN follower_{name} END) END"""
 
 
 # Seconds until the replica is in sync: earliest, expected, latest.
@@ -82,7 +84,7 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
     )
     known = with_columns(joined, _JOINED, without=_REPLACED)
     # Whether a throttle limits the replica.
-    limited = with_columns(with_columns(known, _LIMITS), {"throttled": _THROTTLED})
+    limited = with_columns(with_columns(known, _LIMITS), {"throttled": _THROTTLED, "bound": _BOUND})
     # in_sync, catching_up, never or no_data.
     evaluated = with_columns(limited, {"state": _STATE})
     return with_columns(evaluated, {**_ETAS, "adding_replica": "follower", "rate_window_ms": "window_ms"})
@@ -97,5 +99,6 @@ def _headroom_of(headroom: DataFrame, role: str) -> DataFrame:
         f"verdict AS {role}_verdict",
         # Only the replica's own source counts here, not another source of the same destination with a low throttle.
         *[f"{AT_THROTTLE}.{eta} AS {role}_{eta}" for eta in _ETAS],
+        f"{AT_THROTTLE}.binds AS {role}_binds",
         f"throttle_bytes_per_s AS {role}_throttle",
     )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from headroom.schemas.alerts import TOO_LOW
 from headroom.schemas.tables import THROTTLE_HEADROOM
-from headroom.streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copy_rate
+from headroom.streaming.transforms.moves.long_run import BINDS, BURST_BYTES, ETAS, copy_rate
 from headroom.streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
 from headroom.streaming.transforms.steps import named_expressions, with_columns
 
@@ -162,6 +162,10 @@ _EVALUATED = {
     # Number of out-of-sync replicas, limited or not.
     "moving_replicas": "limited_replicas + free_replicas",
 }
+_BINDING = {
+    # Whether the throttle limits the copies.
+    "binds": f"coalesce({BINDS}, false)",
+}
 # Without a load the sums are 0, not unknown. Bytes per second, or bytes.
 _ZERO_WITHOUT_LOAD = {
     "in_sync_bytes_per_s": "CASE WHEN has_load THEN in_sync_bytes_per_s ELSE 0D END",
@@ -175,16 +179,39 @@ TOO_LOW_VERDICTS = ", ".join(f"'{verdict.value}'" for verdict in sorted(TOO_LOW)
 _TOO_LOW_LEADERS = f"collect_list(CASE WHEN role = 'leader' AND verdict IN ({TOO_LOW_VERDICTS}) THEN broker END)"
 _SOURCE_TOO_LOW = f"""coalesce(arrays_overlap(limiting_leaders,
     {_TOO_LOW_LEADERS} OVER (PARTITION BY cluster, tick_ms)), false)"""
-# Struct of the expected finish times at this broker and role's own throttle, whatever the sources of its copies send.
+# Struct of the expected finish times at this broker and role's own throttle, and whether that throttle binds.
 AT_THROTTLE = "at_throttle"
 _EXPECTED_FINISH = {
     # Whether the throttle of a source is starved or losing.
     "source_too_low": _SOURCE_TOO_LOW,
-    # eta_low_s, eta_s and eta_high_s, seconds; null if unknown.
-    AT_THROTTLE: f"struct({', '.join(f'{eta} AS {name}' for name, eta in ETAS.items())})",
+    # eta_low_s, eta_s and eta_high_s, seconds; null if unknown. Then binds.
+    AT_THROTTLE: f"struct({', '.join(f'{eta} AS {name}' for name, eta in ETAS.items())}, binds)",
 }
-# No finish with such a source: some replicas of the destination never get in sync, however fast the others copy.
-_ETAS_OF_ROW = {name: f"CASE WHEN NOT source_too_low THEN {AT_THROTTLE}.{name} END" for name in ETAS}
+_BINDING_ROWS = f"""collect_list(CASE WHEN binds THEN
+    struct(broker, role, transform(peers, p -> p.broker) AS ends, {AT_THROTTLE} AS times) END)
+    OVER (PARTITION BY cluster, tick_ms)"""
+_OTHER_ENDS = {
+    # Expected finish times at the throttles that bind at the other ends of the copies; empty if this one decides.
+    "other_ends": f"""CASE
+        WHEN binds OR verdict NOT IN ('catching_up', 'unthrottled') OR remaining_bytes IS NULL THEN array()
+        ELSE transform(filter({_BINDING_ROWS}, x -> x.role != role AND array_contains(x.ends, broker)), x -> x.times)
+        END""",
+}
+
+
+def _eta_of_row(name: str) -> str:
+    """Return an expected finish of a broker and role, seconds, as an expression; null if never, or unknown.
+
+    With a source whose throttle is too low there is none: some replicas never get in sync, however fast others copy.
+
+    Args:
+        name: ``eta_s``, or one end of its range: ``eta_low_s``, ``eta_high_s``.
+    """
+    return f"""CASE WHEN source_too_low OR exists(other_ends, x -> x.{name} IS NULL) THEN NULL
+        ELSE coalesce(array_max(transform(other_ends, x -> x.{name})), {AT_THROTTLE}.{name}) END"""
+
+
+_ETAS_OF_ROW = {name: _eta_of_row(name) for name in ETAS}
 
 
 def throttles_in_force(brokers: DataFrame) -> DataFrame:
@@ -211,7 +238,7 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame, extra_columns: Se
     # Bytes that one check of the quota lets through.
     complete = with_columns(with_columns(joined, _DEFAULTED, without=_MAY_BE_MISSING), {"burst_bytes": BURST_BYTES})
     evaluated = with_columns(complete, {**_EVALUATED, **_ZERO_WITHOUT_LOAD}, without=list(_ZERO_WITHOUT_LOAD))
-    with_finish = with_columns(evaluated, _EXPECTED_FINISH)
+    with_finish = with_columns(with_columns(with_columns(evaluated, _BINDING), _EXPECTED_FINISH), _OTHER_ENDS)
     last = {
         # Throttle minus required rate, bytes per second; null if one of them is unknown or no rate is set.
         "headroom_bytes_per_s": "throttle_bytes_per_s - required_bytes_per_s",

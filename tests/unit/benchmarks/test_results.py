@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks import results
 from benchmarks.fixtures.move_cases import CASES, CHANGING, SITUATIONS, MoveCase
+from benchmarks.fixtures.recorded_moves import RecordedMove
 from benchmarks.fixtures.synthetic.simulated_week import RETENTION
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.elections.latency import LatencyRun
 from benchmarks.groups.elections.latency import figures as election_figures
-from benchmarks.groups.finish_time import PredictedFinish, figures
+from benchmarks.groups.finish_time import PredictedFinish, eta_figures, figures
 from benchmarks.groups.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.groups.table_growth import require_bounded
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
@@ -237,6 +238,34 @@ def test_latencies_are_percentiles_over_all_rounds() -> None:
     assert values["produce_p99_all_at_once_s"] == pytest.approx(0.4)
     assert values["produce_p99_ratio_batched_over_all_at_once"] == pytest.approx(0.745)
     assert values["produce_p99_same_window_ratio"] == pytest.approx(0.294 / 0.2)
+
+
+def test_an_expected_finish_is_compared_with_the_time_that_was_left_in_each_tick() -> None:
+    def row(tick_ms: int, eta_s: float | None, remaining_bytes: int = 1) -> dict[str, Any]:
+        return {"tick_ms": tick_ms, "eta_s": eta_s, "remaining_bytes": remaining_bytes}
+
+    headroom = [
+        # Before a quota window has passed.
+        row(20_000, 500.0),
+        # 60 s of 100 s are left: 20 s too early, by the larger one of two.
+        *(row(50_000, 30.0), row(50_000, 40.0)),
+        # 40 s are left: 10 s too late; what has nothing to copy does not count.
+        *(row(70_000, 50.0), row(70_000, 900.0, 0)),
+        # Of one broker it is unknown.
+        *(row(80_000, 30.0), row(80_000, None)),
+        # After the end.
+        row(120_000, 500.0),
+    ]
+    move = RecordedMove("m", 0, 0.0, 1e6, 9_000, 10_000, 110_000, {}, headroom, [])
+    assert move.eta_error_ratios() == [pytest.approx(0.2), pytest.approx(-0.1), None]
+    found = {figure.name: (figure.value, figure.n) for figure in eta_figures([move])}
+    assert found == {
+        "eta_error_ratio_median": (pytest.approx(0.15), 2),
+        "eta_error_ratio_p95": (pytest.approx(0.195), 2),
+        "eta_error_ratio_max": (pytest.approx(0.2), 2),
+        "eta_unknown_ratio": (pytest.approx(1 / 3), 3),
+    }
+    assert eta_figures([]) == []
 
 
 def test_the_planned_cluster_is_always_the_same_and_has_all_cases() -> None:

@@ -359,6 +359,23 @@ def test_stopping_asks_as_ctrl_c_does(store: DashboardStore, actions: Actions, p
     assert when_ended(actions, action_id).exit_code == 3
 
 
+def test_a_command_is_stopped_whose_process_is_not_written_yet(
+    store: DashboardStore, actions: Actions, program: Program
+) -> None:
+    action_id = actions.begin(offer())
+    when_ended(actions, action_id)
+    program.waits()
+    actions.change(action_id)
+    process = store.path / "_actions" / action_id / "change" / "process.json"
+    until(process.exists)
+    aside = process.rename(process.with_name("aside"))
+    later = threading.Timer(0.3, aside.rename, [process])
+    later.start()
+    actions.stop(action_id)
+    later.join()
+    assert when_ended(actions, action_id).exit_code == 3
+
+
 def test_a_worker_that_never_began_is_lost(store: DashboardStore, actions: Actions, clock: Clock) -> None:
     action_id = actions.begin(offer())
     when_ended(actions, action_id)

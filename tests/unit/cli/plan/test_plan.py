@@ -393,3 +393,19 @@ def test_what_is_in_remote_storage_is_named_and_not_copied() -> None:
     assert result["copied_bytes"] == 100 * MB
     (note,) = [text for text in result["warnings"] if "remote storage" in text]
     assert note.startswith("Of 800.0 MB on the leaders' disks (1 partition), new replicas copy only the 100.0 MB ")
+
+
+def test_a_move_that_waits_for_its_leader_is_not_known_to_fit() -> None:
+    Path("move.json").write_text(plan_text(plan_of({0: (1, 3)})))
+    for awaits, fits in ((False, True), (True, None)):
+        state = state_of([placed(0, (1, 2), size_bytes=8 * MB, untiered_bytes=8 * MB, awaits_leader=awaits)])
+        write_state(Path("s.json"), state)
+        result = found("move.json", "--state", "s.json", "--throttle", "50MB")
+        assert result["fits"] is fits
+        assert any("copy nothing yet" in text for text in result["warnings"]) is awaits
+        (verdict,) = [
+            line
+            for line in output("move.json", "--state", "s.json", "--throttle", "50MB").splitlines()[:20]
+            if "It fits" in line
+        ]
+        assert verdict.endswith("Copies of 1 partition wait for their leaders (see the notes).") is awaits

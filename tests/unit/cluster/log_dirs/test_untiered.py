@@ -18,7 +18,7 @@ from tests.unit.builders.log_dirs import MB, A, logs
 SKIPS = "follower.fetch.last.tiered.offset.enable"
 TIERED = TopicConfig(None, None, compacted=False, remote_storage=True)
 ORDERS, AUDIT, PLAIN = (TopicPartition(topic, 0) for topic in ("orders", "audit", "plain"))
-END, FIRST_LOCAL, NOT_UPLOADED = -1, -4, -6
+END, FIRST, FIRST_LOCAL, LAST_UPLOADED = -1, -2, -4, -5
 _Config = DescribeConfigsResponse.DescribeConfigsResult
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
@@ -36,10 +36,23 @@ class TieredBrokers:
 
     def __init__(self) -> None:
         self.setting: dict[int, str | None] = dict.fromkeys((1, 2, 3), "true")
-        self.offsets = {(ORDERS, END): 1_000, (ORDERS, FIRST_LOCAL): 200, (ORDERS, NOT_UPLOADED): 900}
+        self.offsets = {
+            (ORDERS, END): 1_000,
+            (ORDERS, FIRST): 50,
+            (ORDERS, FIRST_LOCAL): 200,
+            (ORDERS, LAST_UPLOADED): 899,
+        }
         self.unknown: set[TopicPartition] = set()
         self.failure: Exception | None = None
         self.asked: list[tuple[str, int]] = []
+
+    def place(self, first: int, first_local: int, last_uploaded: int) -> None:
+        """Set the first offset of orders, the first on the disk, and the last in remote storage; its end is 1000."""
+        self.offsets |= {
+            (ORDERS, FIRST): first,
+            (ORDERS, FIRST_LOCAL): first_local,
+            (ORDERS, LAST_UPLOADED): last_uploaded,
+        }
 
     def send(self, request: Any, node: int, timeout_s: float) -> Any:
         self.asked.append((type(request).__name__, node))
@@ -90,7 +103,7 @@ def snapshot(**configs: TopicConfig) -> Snapshot:
     return Snapshot({b: Broker(b, "h", 1, alive=True) for b in (1, 2, 3)}, partitions, {}, {**plain, **configs})
 
 
-def untiered(brokers: Any, metadata: Snapshot | None = None) -> dict[TopicPartition, int]:
+def logs_of_leader(brokers: Any, metadata: Snapshot | None = None) -> BrokerLogs:
     """What is known of the logs of broker 1, with 80 MB of orders, 50 of audit and 10 of the topic without tiers."""
     read: dict[int, BrokerLogs] = {
         1: logs(1, {ORDERS: (A, 80 * MB), AUDIT: (A, 50 * MB), PLAIN: (A, 10 * MB)}),
@@ -98,14 +111,18 @@ def untiered(brokers: Any, metadata: Snapshot | None = None) -> dict[TopicPartit
     }
     found = with_untiered_bytes(brokers, metadata or snapshot(orders=TIERED), read, 5.0)
     assert found[2] == read[2]
-    return dict(found[1].untiered_bytes)
+    return found[1]
+
+
+def untiered(brokers: Any, metadata: Snapshot | None = None) -> dict[TopicPartition, int]:
+    return dict(logs_of_leader(brokers, metadata).untiered_bytes)
 
 
 def test_new_replicas_copy_the_share_of_the_leaders_log_that_is_not_uploaded(brokers: TieredBrokers) -> None:
     # 100 of 800 local records.
     assert untiered(brokers) == {ORDERS: 10 * MB}
-    # Three offsets of one leader, and not those of the follower.
-    assert [node for name, node in brokers.asked if name == "ListOffsetsRequest"] == [1, 1, 1]
+    # Four offsets of one leader, and not those of the follower.
+    assert [node for name, node in brokers.asked if name == "ListOffsetsRequest"] == [1, 1, 1, 1]
 
 
 def test_a_cluster_without_remote_storage_is_not_asked(brokers: TieredBrokers) -> None:
@@ -136,32 +153,63 @@ def test_a_topic_whose_settings_are_unknown_is_copied_whole(brokers: TieredBroke
 
 
 @pytest.mark.parametrize(
-    ("first_local", "pending", "copied"),
+    ("first", "first_local", "last_uploaded", "copied"),
     [
-        pytest.param(200, 0, 80 * MB, id="nothing uploaded"),
-        pytest.param(200, 1_000, 0, id="everything uploaded"),
-        pytest.param(200, 1_001, 0, id="uploaded since the end was read"),
-        pytest.param(1_000, 1_000, 0, id="empty log"),
+        pytest.param(200, 200, -1, 80 * MB, id="nothing uploaded"),
+        pytest.param(50, 200, 199, 80 * MB, id="nothing of the local log uploaded"),
+        pytest.param(50, 200, 100, 80 * MB, id="uploads are off, and a part of the log is gone"),
+        pytest.param(50, 200, 999, 0, id="everything uploaded"),
+        pytest.param(50, 200, 1_000, 0, id="uploaded since the end was read"),
+        pytest.param(50, 1_000, 999, 0, id="empty log"),
     ],
 )
 def test_the_share_is_between_nothing_and_all(
-    brokers: TieredBrokers, first_local: int, pending: int, copied: int
+    brokers: TieredBrokers, first: int, first_local: int, last_uploaded: int, copied: int
 ) -> None:
-    brokers.offsets |= {(ORDERS, FIRST_LOCAL): first_local, (ORDERS, NOT_UPLOADED): pending}
+    brokers.place(first, first_local, last_uploaded)
     assert untiered(brokers) == {ORDERS: copied}
 
 
 def test_partitions_are_copied_whole_of_which_the_leader_does_not_know_it(brokers: TieredBrokers) -> None:
     both = snapshot(orders=TIERED, audit=TIERED)
-    # It answers -1 of one of them.
+    # It answers -1 to every question for one of them.
+    assert untiered(brokers, both) == {ORDERS: 10 * MB}
+    # A new leader has not looked for uploaded segments yet: 50 to 199 are only there.
+    brokers.offsets |= {(AUDIT, which): brokers.offsets[ORDERS, which] for which in (END, FIRST, FIRST_LOCAL)}
     assert untiered(brokers, both) == {ORDERS: 10 * MB}
     brokers.unknown = {ORDERS}
     assert untiered(brokers, both) == {}
 
 
 def test_a_log_that_begins_with_the_first_record_is_copied_whole(brokers: TieredBrokers) -> None:
-    brokers.offsets[ORDERS, FIRST_LOCAL] = 0
-    assert untiered(brokers) == {}
+    for last_uploaded in (-1, 899):
+        brokers.place(0, 0, last_uploaded)
+        assert untiered(brokers) == {}
+        assert logs_of_leader(brokers).awaiting_leader == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("first", "first_local", "last_uploaded", "awaits"),
+    [
+        pytest.param(50, 200, 899, False, id="uploaded"),
+        pytest.param(899, 899, 899, False, id="one record of it is left"),
+        pytest.param(200, 200, -1, True, id="nothing uploaded yet"),
+        pytest.param(900, 900, 899, True, id="all of it has expired"),
+        pytest.param(950, 950, 899, True, id="deleted beyond what was uploaded"),
+        pytest.param(50, 200, 998, False, id="one record is not uploaded"),
+        pytest.param(50, 200, 999, True, id="all is uploaded"),
+        pytest.param(50, 1_000, 999, True, id="all is uploaded and gone from the disk"),
+        pytest.param(1_000, 1_000, 999, True, id="empty log"),
+    ],
+)
+def test_new_replicas_wait_for_a_leader_that_cannot_say_where_they_begin(
+    brokers: TieredBrokers, first: int, first_local: int, last_uploaded: int, awaits: bool
+) -> None:
+    brokers.place(first, first_local, last_uploaded)
+    assert logs_of_leader(brokers).awaiting_leader == ({ORDERS} if awaits else frozenset())
+    # Without the setting they copy what is on the disk at once.
+    brokers.setting[3] = "false"
+    assert logs_of_leader(brokers).awaiting_leader == frozenset()
 
 
 @pytest.mark.parametrize("failure", [KafkaTimeoutError("slow"), UnsupportedVersionError("old")])

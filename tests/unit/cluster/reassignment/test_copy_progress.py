@@ -33,8 +33,10 @@ def test_every_line_has_bytes_rate_and_expected_end() -> None:
     lines = progress(stage)
     # The first look after the submission: 1 of 40 parts.
     assert lines[0] == "4.0 MB of 160.0 MB copied, rate unknown so far, expected end unknown so far"
-    # 10 s and five looks later: 12 of 160 MB in 10 s are 2 MB/s for both, and 136 MB are left.
-    assert lines[5] == "24.0 MB of 160.0 MB copied, 2.00 MB/s, expected to end in 1 min 8 s"
+    # 10 s and five looks later: 20 of 160 MB in 10 s are 2 MB/s for both.
+    assert lines[5] == "24.0 MB of 160.0 MB copied, 2.00 MB/s, expected end unknown so far"
+    # Two bursts of a throttled copy would have passed, and 96 MB are left.
+    assert lines[15] == "64.0 MB of 160.0 MB copied, 2.00 MB/s, expected to end in 48 s"
     assert lines[35] == "144.0 MB of 160.0 MB copied, 2.00 MB/s, expected to end in 8 s"
 
 
@@ -101,7 +103,9 @@ def test_copies_that_stand_still_have_no_end() -> None:
 
     stage.cluster.on_look = look
     stage.run()
-    assert progress(stage)[12] == "0 B of 160.0 MB copied, 0 MB/s, no end at this rate"
+    # Between two bursts of a throttled copy nothing is copied either.
+    assert progress(stage)[12] == "0 B of 160.0 MB copied, 0 MB/s, expected end unknown so far"
+    assert progress(stage)[17] == "0 B of 160.0 MB copied, 0 MB/s, no end at this rate"
 
 
 def test_a_batch_that_copies_nothing_shows_none() -> None:

@@ -59,7 +59,11 @@ def test_an_adding_replica_has_copied_what_its_log_has() -> None:
 def test_what_is_not_uploaded_is_that_of_the_leader() -> None:
     read = {1: logs(1, {ORDERS: (A, 900 * MB)}), 2: logs(2, {ORDERS: (B, 800 * MB)})}
     tiered = {broker: replace(own, untiered_bytes={ORDERS: 90 * broker * MB}) for broker, own in read.items()}
+    tiered[1] = replace(tiered[1], awaiting_leader=frozenset({ORDERS}))
     found = with_log_dirs(cluster(UNKNOWN), tiered).partitions[ORDERS]
     assert (found.size_bytes, found.untiered_bytes, found.new_replica_bytes) == (900 * MB, 90 * MB, 90 * MB)
+    assert found.awaits_leader
     again = with_log_dirs(cluster(found), read).partitions[ORDERS]
-    assert (again.untiered_bytes, again.new_replica_bytes) == (None, 900 * MB)
+    assert (again.untiered_bytes, again.new_replica_bytes, again.awaits_leader) == (None, 900 * MB, False)
+    # The leader's logs were not read this time.
+    assert with_log_dirs(cluster(found), {2: read[2]}).partitions[ORDERS].awaits_leader

@@ -10,6 +10,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.validation import (
     awaited_brokers,
+    awaiting_leader,
     plan_notes,
     require_possible,
     require_room,
@@ -118,6 +119,20 @@ def test_the_note_on_what_a_move_waits_for_names_a_plan_without_it() -> None:
     running = state_of([placed(0, (1, 3, 4, 2), isr=(1, 2), adding=(3,), removing=(2,))], state.brokers)
     (cancelled,) = waiting_notes(plan, running)
     assert "or with a target without it after it is cancelled: headroom plan" in cancelled
+
+
+def test_a_new_replica_waits_for_a_leader_that_has_nothing_to_copy_yet() -> None:
+    waiting = placed(0, (1, 2), awaits_leader=True)
+    assert awaiting_leader(plan_of({0: (1, 3)}), state_of([waiting])) == (TopicPartition("t", 0),)
+    (note,) = waiting_notes(plan_of({0: (1, 3)}), state_of([waiting]))
+    assert note.startswith("New replicas of t-0 copy nothing yet")
+    # It gains none, or nothing is waited for.
+    assert awaiting_leader(plan_of({0: (2, 1)}), state_of([waiting])) == ()
+    assert awaiting_leader(plan_of({0: (1, 3)}), state_of([placed(0, (1, 2))])) == ()
+    # One of two that are being added has begun to copy.
+    copying = placed(0, (1, 2, 3, 5), adding=(3, 5), copied_bytes={3: MB, 5: 0}, awaits_leader=True)
+    assert awaiting_leader(plan_of({0: (1, 2, 3)}), state_of([copying])) == ()
+    assert awaiting_leader(plan_of({0: (1, 2, 3, 5)}), state_of([copying])) == (TopicPartition("t", 0),)
 
 
 def test_a_destination_without_room_is_refused() -> None:
