@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, NoError
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
 from headroom.cluster.connection.admin_connection import AdminConnection
@@ -16,6 +17,8 @@ from headroom.schemas.keys import TopicPartition
 # States of a group without members.
 _INACTIVE = ("Dead", "Empty")
 _SHARE = "share"
+_NOT_READY = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
+_PATIENCE_S, _PAUSE_S = 15.0, 0.5
 _READ = "See that its brokers are up, and that this user has DESCRIBE on groups and topics; then run it again."
 _T = TypeVar("_T")
 
@@ -95,7 +98,14 @@ def commit_offsets(
 
 
 def _asked(connection: AdminConnection, subject: str, ask: Callable[[KafkaAdminClient], _T]) -> _T:
-    try:
-        return ask(connection.client())
-    except KafkaError as error:
-        raise HeadroomError(f"groups of {subject}", f"could not be read ({type(error).__name__})", _READ) from None
+    """Return an answer. A cluster that never had a group creates the topic of their offsets at the first request."""
+    until_s = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return ask(connection.client())
+        except KafkaError as error:
+            if not isinstance(error, _NOT_READY) or time.monotonic() > until_s:
+                raise HeadroomError(
+                    f"groups of {subject}", f"could not be read ({type(error).__name__})", _READ
+                ) from None
+        time.sleep(_PAUSE_S)

@@ -9,13 +9,14 @@ import json
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
 from headroom.cli.main import headroom
@@ -51,13 +52,19 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Embedde
         write(target, "old.orders", {0: mirrored, 1: range(RECORDS)})
         # By partition, and by offset on the origin and on the target.
         write_syncs(origin, [(0, 0, 0), (0, KILLED - BACK, KILLED), (1, RECORDS - 1, RECORDS - 1)])
-        with admin_of(origin) as admin:
-            offsets = {TopicPartition("orders", p): OffsetAndMetadata(offset, "", None) for p, offset in READ.items()}
-            admin.alter_group_offsets("billing", offsets)
+        wait_until(lambda: commit(origin, READ), 60, "the offsets of billing")
         yield origin, target
     finally:
         origin.stop()
         target.stop()
+
+
+def commit(cluster: EmbeddedCluster, offsets: dict[int, int]) -> bool:
+    """Return whether the offsets of the group were committed; a new cluster first creates the topic for them."""
+    values = {TopicPartition("orders", p): OffsetAndMetadata(offset, "", None) for p, offset in offsets.items()}
+    with suppress(KafkaError), admin_of(cluster) as admin:
+        return set(admin.alter_group_offsets("billing", values).values()) == {NoError}
+    return False
 
 
 def write(cluster: EmbeddedCluster, topic: str, numbers: dict[int, Any]) -> None:

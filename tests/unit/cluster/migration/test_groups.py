@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka.errors import GroupAuthorizationFailedError, KafkaTimeoutError, NoError, UnknownMemberIdError
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    GroupAuthorizationFailedError,
+    KafkaTimeoutError,
+    NoError,
+    UnknownMemberIdError,
+)
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from headroom.cluster.migration import groups
 from headroom.cluster.migration.groups import commit_offsets, read_committed, read_groups
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -24,7 +32,9 @@ class GroupClient:
         types: type by group; the broker does not report it if it is not among them.
         offsets: committed offset by group and partition.
         answers: answer to the commit of each partition; ``NoError`` if it is not among them, and None: no answer.
-        failure: what every call raises.
+        failure: what the first calls raise.
+        failures: how many calls raise it.
+        calls: number of calls.
         asked: groups and partitions that were asked for.
     """
 
@@ -34,11 +44,14 @@ class GroupClient:
         self.offsets: dict[str, dict[TopicPartition, int]] = {}
         self.answers: dict[TopicPartition, Any] = {}
         self.failure: Exception | None = None
+        self.failures = 1_000_000
+        self.calls = 0
         self.asked: list[Any] = []
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def client(self) -> GroupClient:
-        if self.failure is not None:
+        self.calls += 1
+        if self.failure is not None and self.calls <= self.failures:
             raise self.failure
         return self
 
@@ -94,6 +107,19 @@ def test_an_error_names_the_cluster_and_the_right_that_is_needed(client: Any) ->
         HeadroomError, match=r"groups of cluster old: .*GroupAuthorizationFailedError.* DESCRIBE on gro"
     ):
         read_groups(client, "cluster old")
+
+
+def test_a_cluster_that_never_had_a_group_is_asked_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "_PAUSE_S", 0.0)
+    client.groups = {"a": "Empty"}
+    for failure in (CoordinatorNotAvailableError("new"), CoordinatorLoadInProgressError("new")):
+        client.failure, client.failures, client.calls = failure, 3, 0
+        assert read_groups(client, "cluster new") == {"a": False}
+        assert client.calls == 4
+    client.failures, client.calls = 1_000_000, 0
+    monkeypatch.setattr(groups, "_PATIENCE_S", 0.0)
+    with pytest.raises(HeadroomError, match="CoordinatorLoadInProgressError"):
+        read_groups(client, "cluster new")
 
 
 def test_offsets_are_committed_without_an_epoch_of_the_origin(client: Any) -> None:
