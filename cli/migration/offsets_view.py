@@ -35,6 +35,10 @@ def print_translation(result: TranslationResult) -> None:
         echo()
         names = join_names([str(name) for name in result.uncommitted])
         echo(f"Without a committed offset on the origin, so consumers begin by auto.offset.reset: {names}.")
+    if result.is_read is not False:
+        echo()
+        state = "has consumers on the origin" if result.is_read else "may have consumers on the origin"
+        echo(f"The group {state}: what they read from now on is read again. Stop them before the offsets are set.")
 
 
 def _row(one: ReaderOffset) -> tuple[str, ...]:
@@ -58,6 +62,7 @@ def translation_json(result: TranslationResult) -> dict[str, Any]:
         "method": result.request.method.value,
         "exact": result.request.exact,
         "active_on_target": result.is_active,
+        "active_on_origin": result.is_read,
         "partitions": [_offset_json(one) for one in result.offsets],
         "uncommitted": [partition_json(name) for name in result.uncommitted],
     }

@@ -57,6 +57,7 @@ class TranslationResult:
         offsets: one per partition of which the group has a committed offset on the origin.
         uncommitted: partitions of the topics of which it has none, by their names on the origin.
         is_active: whether the group has members on the target now; None if unknown.
+        is_read: whether it has members on the origin now, which read on; None if unknown.
     """
 
     request: TranslationRequest
@@ -65,6 +66,7 @@ class TranslationResult:
     offsets: tuple[ReaderOffset, ...]
     uncommitted: tuple[TopicPartition, ...]
     is_active: bool | None
+    is_read: bool | None
 
     def unknown(self) -> list[ReaderOffset]:
         """Return the partitions without an offset on the target."""
@@ -92,7 +94,8 @@ def translate_offsets(
             not answer.
     """
     origin, target = clusters.origin, clusters.target
-    if request.group not in origin.groups():
+    groups = origin.groups()
+    if request.group not in groups:
         remedy = "Check its spelling, and that this user has DESCRIBE on it."
         raise HeadroomError(f"group {request.group}", f"is not on the {origin.subject}", remedy)
     with progress.step(f"Reading the offsets of group {request.group}"):
@@ -119,6 +122,7 @@ def translate_offsets(
         tuple(replace(own, now=now.get(own.target_name)) for own in offsets),
         tuple(sorted(logs.keys() - committed.keys())),
         target.groups().get(request.group, False),
+        groups[request.group],
     )
 
 

@@ -177,6 +177,7 @@ def test_translate_shows_the_offset_and_what_it_rests_on() -> None:
     assert result.exit_code == 0, result.output
     # The sync of 10: 11 to 49 may be read again.
     assert "orders-0 50 old.orders-0 11 the nearest sync 39 nothing" in words_of(result)
+    assert "The group has consumers on the origin: what they read from now on is read again." in result.stdout
     result = run("translate", "--group", "billing", "orders", "--exact")
     assert "orders-0 50 old.orders-0 50 its next record 0 nothing" in words_of(result)
     assert printed("translate", "--group", "billing", "orders")["partitions"] == [
@@ -237,7 +238,7 @@ def test_a_group_that_is_active_on_the_target_is_refused_after_the_offsets_were_
     assert "Committed" not in result.stdout
     assert target.commits == []
     values = printed("offsets", "--group", "billing", "--execute")
-    assert (values["executed"], values["active_on_target"]) == (False, True)
+    assert (values["executed"], values["active_on_target"], values["active_on_origin"]) == (False, True, True)
     assert values["failed"]["subject"] == "group billing on cluster new"
 
 
