@@ -33,7 +33,9 @@ def read_syncs(
             sync = parse_offset_sync(record.key, record.value)
         except ValueError as error:
             rule = one_line(f"its record at offset {record.offset} is no offset sync: {error}", 200)
-            remedy = "It may stand for a rewind, so no sync is used. See who else writes there; --exact needs no sync."
+            remedy = (
+                "It may have replaced a rewind, so no sync is used. See who else writes there; --exact needs no sync."
+            )
             raise HeadroomError(topic.topic, rule, remedy) from None
         if sync.name in names:
             syncs[sync.name].append((sync.origin, sync.target))

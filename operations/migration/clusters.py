@@ -98,7 +98,7 @@ class MigrationClusters:
         """Check that topics are those that were read at the start, on both clusters.
 
         Raises:
-            HeadroomError: one was deleted or created again meanwhile, or a cluster did not answer.
+            HeadroomError: one was deleted or recreated meanwhile, or a cluster did not answer.
         """
         origin = {both.topic: both.origin for both in on_both}
         target = {both.target_name: both.target for both in on_both if both.target_name and both.target}
@@ -106,7 +106,7 @@ class MigrationClusters:
             now = cluster.topics().topics
             for name, topic in known.items():
                 if name not in now or now[name].topic_id != topic.topic_id:
-                    rule = f"was deleted or created again on the {cluster.subject} while it was read"
+                    rule = f"was deleted or recreated on the {cluster.subject} while it was read"
                     raise HeadroomError(f"topic {name}", rule, "Run the command again.")
 
 

@@ -120,7 +120,7 @@ def _unusable(reader: ReaderOffset, log: LogOffsets) -> str | None:
     if log.start is None or log.end is None:
         return "the log of the origin is unknown: see that the partition has a leader"
     if reader.committed > log.end:
-        return f"it is beyond the origin's log end {log.end:,}: the topic was created again, or cut"
+        return f"it is beyond the origin's log end {log.end:,}: the topic was recreated or truncated"
     return None
 
 
@@ -130,7 +130,7 @@ def _within(reader: ReaderOffset, target: LogOffsets, offset: int, basis: Offset
         return replace(reader, reason="the log of the target is unknown: see that the partition has a leader there")
     if offset > target.end:
         reason = (
-            f"it would be {offset:,}, beyond the target's log end {target.end:,}: that topic was created again, or cut"
+            f"it would be {offset:,}, beyond the target's log end {target.end:,}: that topic was recreated or truncated"
         )
         return replace(reader, reason=reason)
     skipped = max(0, target.start - offset)

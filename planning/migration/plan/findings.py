@@ -103,7 +103,7 @@ def _target_findings(method: MigrationMethod, partition: PlannedPartition) -> li
         return [MigrationFinding(subject, rule, remedy)]
     if method is MigrationMethod.LINKED and (target.end or 0) > (partition.log.end or 0):
         rule = f"has diverged: the target ends at {target.end:,}, beyond the origin's {partition.log.end:,}"
-        remedy = "See who writes to the target, or whether the origin was created again."
+        remedy = "See who writes to the target, or whether the origin was recreated."
         return [MigrationFinding(subject, rule, remedy)]
     return []
 
@@ -118,7 +118,7 @@ def _reader_findings(partition: PlannedPartition, reader: PlannedReader) -> list
         return [MigrationFinding(subject, rule, "Commit one first if it must not skip records.", forbids=False)]
     if reader.is_beyond:
         rule = f"has committed {reader.committed:,}, beyond the log end {partition.log.end:,}"
-        remedy = "The topic was created again, or cut: reset the group's offsets there first."
+        remedy = "The topic was recreated or truncated: reset the group's offsets there first."
         return [MigrationFinding(subject, rule, remedy)]
     lost, gone, findings = kept.lost_offsets, kept.gone_offsets, []
     if gone:

@@ -75,7 +75,7 @@ class PlannedReader:
         read_offsets_per_s: rate at which its committed offset grew; None if unknown, as of a group with members that
             has committed nothing in that time.
         retention: what retention does to it; None without a committed offset.
-        is_beyond: whether its committed offset is behind the log end: the topic was created again, or cut.
+        is_beyond: whether its committed offset is behind the log end: the topic was recreated or truncated.
     """
 
     group: str

@@ -168,12 +168,10 @@ def test_a_topic_that_is_created_again_midway_is_an_error(origin: FakeMigrationC
         sleep(seconds)
 
     writes.sleep = create_again  # type: ignore[method-assign]
-    with pytest.raises(
-        HeadroomError, match="topic orders: was deleted or created again on the cluster old while it was"
-    ):
+    with pytest.raises(HeadroomError, match="topic orders: was deleted or recreated on the cluster old while it was"):
         plan_of(origin, FakeMigrationCluster("new"), writes)
     origin.logs.clear()
-    with pytest.raises(HeadroomError, match="topic orders: was deleted or created again"):
+    with pytest.raises(HeadroomError, match="topic orders: was deleted or recreated"):
         found.require_same_topics(both.values())
 
 

@@ -116,7 +116,7 @@ def test_where_the_record_is_not_found_the_sync_is_used_and_the_reason_shown(
 
 
 def test_a_rewind_voids_the_syncs_before_it(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
-    # The target was created again: its offsets begin at 0, with record 160.
+    # The target was recreated: its offsets begin at 0, with record 160.
     write_syncs(origin, sync(0, 100, 110), sync(0, 160, 0), sync(1, 99, 99))
     first, second = translated(origin, target).offsets
     assert (first.target_offset, first.basis) == (None, None)
@@ -182,7 +182,7 @@ def test_an_offset_beyond_the_log_end_is_of_no_record(
     for exact in (False, True):
         first, _ = translated(origin, target, exact=exact).offsets
         assert first.target_offset is None
-        assert first.reason == "it is beyond the origin's log end 200: the topic was created again, or cut"
+        assert first.reason == "it is beyond the origin's log end 200: the topic was recreated or truncated"
 
 
 def test_a_sync_beyond_the_targets_log_end_is_of_another_topic(
@@ -191,7 +191,7 @@ def test_a_sync_beyond_the_targets_log_end_is_of_another_topic(
     target.fill("old.orders", 0, range(50))
     first, _ = translated(origin, target).offsets
     assert first.target_offset is None
-    assert first.reason == "it would be 111, beyond the target's log end 50: that topic was created again, or cut"
+    assert first.reason == "it would be 111, beyond the target's log end 50: that topic was recreated or truncated"
 
 
 def test_what_the_target_has_deleted_is_skipped_and_counted(
