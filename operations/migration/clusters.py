@@ -11,6 +11,7 @@ from headroom.cluster.migration.topics import ClusterTopics
 from headroom.operations.progress import OnText
 from headroom.planning.migration.mirrors.names import mirror_topic, other_mirrors
 from headroom.planning.migration.plan.planned import TopicOnBoth
+from headroom.planning.migration.readings import MigratingTopic
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text.amounts import join_names
@@ -101,13 +102,19 @@ class MigrationClusters:
             HeadroomError: one was deleted or recreated meanwhile, or a cluster did not answer.
         """
         origin = {both.topic: both.origin for both in on_both}
-        target = {both.target_name: both.target for both in on_both if both.target_name and both.target}
-        for cluster, known in ((self.origin, origin), (self.target, target)):
+        for cluster, known in ((self.origin, origin), (self.target, targets_of(on_both))):
             now = cluster.topics().topics
             for name, topic in known.items():
                 if name not in now or now[name].topic_id != topic.topic_id:
                     rule = f"was deleted or recreated on the {cluster.subject} while it was read"
                     raise HeadroomError(f"topic {name}", rule, "Run the command again.")
+
+
+def targets_of(topics: Collection[TopicOnBoth]) -> dict[str, MigratingTopic]:
+    """Return the topics that are on the target, by their names there."""
+    return {
+        both.target_name: both.target for both in topics if both.target_name is not None and both.target is not None
+    }
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headroom.operations.migration.clusters import MigrationClusters
+from headroom.operations.migration.clusters import MigrationClusters, targets_of
 from headroom.operations.progress import ProgressReceiver
 from headroom.planning.migration.plan.forecast import forecast
 from headroom.planning.migration.plan.planned import (
@@ -16,7 +16,7 @@ from headroom.planning.migration.plan.planned import (
     ReaderReading,
     TopicOnBoth,
 )
-from headroom.planning.migration.readings import LogOffsets, MigratingTopic
+from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -139,12 +139,7 @@ def _wanted_groups(settings: Settings, clusters: MigrationClusters, groups: Coll
 
 def _target_logs(clusters: MigrationClusters, on_both: Mapping[str, TopicOnBoth]) -> dict[TopicPartition, LogOffsets]:
     """Return the logs of the target, by the names of the partitions on the origin."""
-    by_name: dict[str, MigratingTopic] = {
-        both.target_name: both.target
-        for both in on_both.values()
-        if both.target_name is not None and both.target is not None
-    }
-    logs = clusters.target.log_offsets(by_name)
+    logs = clusters.target.log_offsets(targets_of(on_both.values()))
     topics = {both.target_name: topic for topic, both in on_both.items()}
     return {TopicPartition(topics[name.topic], name.partition): log for name, log in logs.items()}
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from headroom.cluster.migration.migration_cluster import MigrationCluster
-from headroom.cluster.migration.records import LogRecord, RecordReader
-from headroom.cluster.migration.sync_topic import read_syncs
-from headroom.operations.migration.clusters import MigrationClusters
+from headroom.operations.migration.clusters import MigrationClusters, targets_of
+from headroom.operations.migration.exact_search import ExactSearch
+from headroom.operations.migration.syncs import PartitionSyncs, read_mirror_syncs
 from headroom.operations.progress import OnText, ProgressReceiver
-from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
-from headroom.planning.migration.mirrors.names import sync_topic, sync_topics
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset, by_link, by_place, by_syncs
-from headroom.planning.migration.offset_syncs import translate
 from headroom.planning.migration.plan.planned import MigrationMethod, TopicOnBoth
-from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
+from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-
-# Offsets before the committed one, among which the record before it is looked for: markers of transactions have some.
-_BEFORE = 100
-# Offsets of the target that are searched for one record.
-_SEARCHED = 1_000_000
-_NOTE_EVERY = 20_000
-_Syncs = Mapping[TopicPartition, Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -107,7 +95,7 @@ def translate_offsets(
         for name, offset in sorted(committed.items())
     ]
     # The target before the origin: a link must not seem to be ahead because it went on meanwhile.
-    target_logs = target.log_offsets(_targets(on_both))
+    target_logs = target.log_offsets(targets_of(on_both.values()))
     logs = origin.log_offsets({topic: both.origin for topic, both in on_both.items()})
     if request.method is MigrationMethod.LINKED:
         offsets = [by_link(own, logs[own.name], target_logs[own.target_name]) for own in readers]
@@ -139,14 +127,6 @@ def _committed(clusters: MigrationClusters, request: TranslationRequest) -> dict
     return {name: offset for name, offset in committed.items() if name.topic in topics}
 
 
-def _targets(on_both: Mapping[str, TopicOnBoth]) -> dict[str, MigratingTopic]:
-    return {
-        both.target_name: both.target
-        for both in on_both.values()
-        if both.target_name is not None and both.target is not None
-    }
-
-
 def _mirrored(
     clusters: MigrationClusters,
     request: TranslationRequest,
@@ -172,7 +152,7 @@ def _mirrored(
     with ExitStack() as stack, progress.step("Looking for the next record of each partition"):
         readers_of = [stack.enter_context(cluster.reader()) for cluster in (clusters.origin, clusters.target)]
         for own, by_sync in zip(readers, rough, strict=True):
-            search = _Search(clusters.target, on_both[own.name.topic], own, syncs.get(own.name, ()), progress)
+            search = ExactSearch(clusters.target, on_both[own.name.topic], own, syncs.get(own.name, ()), progress)
             place = search.place(readers_of[0], readers_of[1], logs[own.name], target_logs[own.target_name])
             offsets.append(by_place(own, logs[own.name], target_logs[own.target_name], place, by_sync))
     return offsets
@@ -180,103 +160,12 @@ def _mirrored(
 
 def _syncs(
     clusters: MigrationClusters, request: TranslationRequest, names: set[TopicPartition], on_note: OnText
-) -> _Syncs:
+) -> PartitionSyncs:
     """Return the offset syncs of partitions; with ``exact`` none, and a note, if they cannot be used."""
     try:
-        return _read_syncs(clusters, names)
+        return read_mirror_syncs(clusters, names)
     except HeadroomError as error:
         if not request.exact:
             raise
         on_note(f"Offset syncs are not used: {error}")
         return {}
-
-
-def _read_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> _Syncs:
-    """Return the offset syncs of partitions, from the origin, or from the target if MirrorMaker keeps them there.
-
-    Those of another mirror have offsets of another cluster, so only the topic with the alias is read.
-    """
-    places = (
-        (clusters.origin, clusters.origin_topics, sync_topic(clusters.target.name)),
-        (clusters.target, clusters.target_topics, sync_topic(clusters.origin.name)),
-    )
-    for cluster, topics, own in places:
-        if own in topics.names:
-            return _read_sync_topic(cluster, topics.topics[own], own, names)
-    subject = f"{places[0][2]} on the origin, {places[1][2]} on the target"
-    others = sorted({name for _, topics, _ in places for name in sync_topics(topics.names)})
-    if others:
-        rule = f"no offset syncs are there; but those of other mirrors, or other aliases, are: {', '.join(others)}"
-        remedy = "Set cluster.name and migration.origin.name to the aliases that MirrorMaker uses."
-        raise HeadroomError(subject, rule, remedy)
-    remedy = (
-        "Grant READ on mm2-offset-syncs.* to this user. With another mirror use --exact, with a link --method linked."
-    )
-    raise HeadroomError(subject, "no offset syncs are there", remedy)
-
-
-def _read_sync_topic(
-    cluster: MigrationCluster, described: MigratingTopic, topic: str, names: set[TopicPartition]
-) -> _Syncs:
-    if set(described.leaders) != {0}:
-        rule = f"has {len(described.leaders)} partitions, so the order of its syncs is unknown"
-        raise HeadroomError(topic, rule, "MirrorMaker creates it with one; let it create it again.")
-    name = TopicPartition(topic, 0)
-    log = cluster.log_offsets({topic: described})[name]
-    if log.start is None or log.end is None:
-        raise HeadroomError(topic, "has an unknown log end", "See that it has a leader, then run it again.")
-    with cluster.reader() as reader:
-        return read_syncs(reader, name, log.start, log.end, names)
-
-
-@dataclass(frozen=True)
-class _Search:
-    """Search for the next record of one reader on the target."""
-
-    target: MigrationCluster
-    both: TopicOnBoth
-    own: ReaderOffset
-    syncs: Sequence[tuple[int, int]]
-    progress: ProgressReceiver
-
-    def place(
-        self, origin_reader: RecordReader, target_reader: RecordReader, log: LogOffsets, target_log: LogOffsets
-    ) -> ExactPlace | None:
-        """Return where the reader continues; None if that is not known."""
-        committed = self.own.committed
-        if log.start is None or log.end is None or target_log.start is None or target_log.end is None:
-            return None
-        if not log.start <= committed <= log.end:
-            return None
-        begin = max(log.start, committed - _BEFORE)
-        earlier = list(origin_reader.read(self.own.name, begin, committed))
-        before = earlier[-1] if earlier else None
-        following = list(islice(origin_reader.read(self.own.name, committed, log.end), 1 + FOLLOWING))
-        sought = [record for record in (before, *following[:1]) if record is not None]
-        if not sought:
-            return None
-        first = self._first(sought, target_log)
-        end = min(target_log.end, first + _SEARCHED)
-        digests = (
-            (one.offset, one.digest) for one in self._noted(target_reader.read(self.own.target_name, first, end))
-        )
-        return exact_place(before.digest if before else None, [one.digest for one in following], digests)
-
-    def _first(self, sought: Sequence[LogRecord], target_log: LogOffsets) -> int:
-        """Return an offset of the target at or before the copies of the records.
-
-        Neither a sync nor a timestamp is behind a copy. Of two copies, the sync is at or before the later one.
-        """
-        start, end = target_log.start or 0, target_log.end or 0
-        time_ms = min(record.timestamp_ms for record in sought)
-        topics = _targets({self.own.name.topic: self.both})
-        by_time = self.target.offset_at(topics, self.own.target_name, time_ms) if time_ms >= 0 else start
-        by_sync = translate(self.syncs, sought[0].offset)
-        first = max(start, end if by_time is None else by_time, by_sync or 0)
-        return min(first, end)
-
-    def _noted(self, records: Iterator[LogRecord]) -> Iterator[LogRecord]:
-        for number, record in enumerate(records):
-            if number % _NOTE_EVERY == 0:
-                self.progress.note(f"{self.own.target_name}: at offset {record.offset:,}")
-            yield record
