@@ -94,13 +94,20 @@ def translate_offsets(
         ReaderOffset(name, TopicPartition(str(on_both[name.topic].target_name), name.partition), offset)
         for name, offset in sorted(committed.items())
     ]
+    is_link = request.method is MigrationMethod.LINKED
+    # Before the logs: a sync must not seem to be beyond the target's end because the mirror went on meanwhile.
+    syncs = {} if is_link else _syncs(clusters, request, {own.name for own in readers}, progress, on_note)
     # The target before the origin: a link must not seem to be ahead because it went on meanwhile.
     target_logs = target.log_offsets(targets_of(on_both.values()))
     logs = origin.log_offsets({topic: both.origin for topic, both in on_both.items()})
-    if request.method is MigrationMethod.LINKED:
+    if is_link:
         offsets = [by_link(own, logs[own.name], target_logs[own.target_name]) for own in readers]
     else:
-        offsets = _mirrored(clusters, request, on_both, readers, (logs, target_logs), progress, on_note)
+        offsets = [
+            by_syncs(own, logs[own.name], target_logs[own.target_name], syncs.get(own.name, ())) for own in readers
+        ]
+    if request.exact and not is_link:
+        offsets = _exact(clusters, on_both, offsets, syncs, (logs, target_logs), progress, on_note)
     clusters.require_same_topics(on_both.values())
     now = target.committed([request.group], [own.target_name for own in offsets])[request.group]
     return TranslationResult(
@@ -115,33 +122,34 @@ def translate_offsets(
 
 
 def _committed(clusters: MigrationClusters, request: TranslationRequest) -> dict[TopicPartition, int]:
-    """Return the group's committed offsets on the origin, of topics that are there."""
+    """Return the group's committed offsets on the origin, of partitions that are there."""
     topics = clusters.origin_topics.topics
     found = clusters.origin.committed([request.group])[request.group]
     wanted = set(request.topics or topics)
-    committed = {name: offset for name, offset in found.items() if name.topic in wanted}
+    # A topic may have been recreated with fewer partitions.
+    committed = {
+        name: offset
+        for name, offset in found.items()
+        if name.topic in wanted and name.topic in topics and name.partition in topics[name.topic].leaders
+    }
     if not committed and wanted <= topics.keys():
         of = f" of {', '.join(request.topics)}" if request.topics else ""
         remedy = "Its consumers begin where auto.offset.reset says; there is nothing to translate."
         raise HeadroomError(f"group {request.group}", f"has no committed offset{of} on the origin", remedy)
-    return {name: offset for name, offset in committed.items() if name.topic in topics}
+    return committed
 
 
-def _mirrored(
+def _exact(
     clusters: MigrationClusters,
-    request: TranslationRequest,
     on_both: Mapping[str, TopicOnBoth],
-    readers: Sequence[ReaderOffset],
+    rough: Sequence[ReaderOffset],
+    syncs: PartitionSyncs,
     logs_of: tuple[Mapping[TopicPartition, LogOffsets], Mapping[TopicPartition, LogOffsets]],
     progress: ProgressReceiver,
     on_note: OnText,
 ) -> list[ReaderOffset]:
+    """Return where the group continues by its next record, or by the sync where that is not found."""
     logs, target_logs = logs_of
-    with progress.step("Reading MirrorMaker's offset syncs"):
-        syncs = _syncs(clusters, request, {own.name for own in readers}, on_note)
-    rough = [by_syncs(own, logs[own.name], target_logs[own.target_name], syncs.get(own.name, ())) for own in readers]
-    if not request.exact:
-        return rough
     for both in on_both.values():
         if both.target_rules is not None and both.target_rules.timestamp_type == LOG_APPEND_TIME:
             on_note(
@@ -151,19 +159,24 @@ def _mirrored(
     offsets = []
     with ExitStack() as stack, progress.step("Looking for the next record of each partition"):
         readers_of = [stack.enter_context(cluster.reader()) for cluster in (clusters.origin, clusters.target)]
-        for own, by_sync in zip(readers, rough, strict=True):
+        for own in rough:
             search = ExactSearch(clusters.target, on_both[own.name.topic], own, syncs.get(own.name, ()), progress)
             place = search.place(readers_of[0], readers_of[1], logs[own.name], target_logs[own.target_name])
-            offsets.append(by_place(own, logs[own.name], target_logs[own.target_name], place, by_sync))
+            offsets.append(by_place(own, logs[own.name], target_logs[own.target_name], place))
     return offsets
 
 
 def _syncs(
-    clusters: MigrationClusters, request: TranslationRequest, names: set[TopicPartition], on_note: OnText
+    clusters: MigrationClusters,
+    request: TranslationRequest,
+    names: set[TopicPartition],
+    progress: ProgressReceiver,
+    on_note: OnText,
 ) -> PartitionSyncs:
     """Return the offset syncs of partitions; with ``exact`` none, and a note, if they cannot be used."""
     try:
-        return read_mirror_syncs(clusters, names)
+        with progress.step("Reading MirrorMaker's offset syncs"):
+            return read_mirror_syncs(clusters, names)
     except HeadroomError as error:
         if not request.exact:
             raise

@@ -77,24 +77,21 @@ def by_syncs(
     return _within(reader, target, offset, OffsetBasis.SYNC, may_repeat)
 
 
-def by_place(
-    reader: ReaderOffset, log: LogOffsets, target: LogOffsets, place: ExactPlace | None, rough: ReaderOffset
-) -> ReaderOffset:
+def by_place(rough: ReaderOffset, log: LogOffsets, target: LogOffsets, place: ExactPlace | None) -> ReaderOffset:
     """Return where a reader continues by the records themselves, otherwise by the nearest sync.
 
     Args:
-        reader: the reader.
+        rough: where it continues by syncs.
         log: log of the origin.
         target: log of the target.
         place: where its next record, or the one before it, was found; None if neither was.
-        rough: where it continues by syncs.
     """
-    if (reason := _unusable(reader, log)) is not None:
-        return replace(reader, sync=rough.sync, reason=reason)
+    if _unusable(rough, log) is not None:
+        return rough
     if place is None:
         return replace(rough, reason=f"its next record was not found on the target; {rough.reason or 'by the sync'}")
     basis = OffsetBasis.NEXT if place.is_next else OffsetBasis.BEFORE
-    return replace(_within(reader, target, place.offset, basis, 0), sync=rough.sync)
+    return _within(replace(rough, reason=""), target, place.offset, basis, 0)
 
 
 def by_link(reader: ReaderOffset, log: LogOffsets, target: LogOffsets) -> ReaderOffset:

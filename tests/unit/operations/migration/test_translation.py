@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -212,6 +213,30 @@ def test_partitions_without_a_committed_offset_are_named(
     origin.offsets["billing"].clear()
     with pytest.raises(HeadroomError, match="group billing: has no committed offset of orders on the origin"):
         translated(origin, target, "orders")
+
+
+def test_offsets_of_partitions_that_are_no_more_are_left_out(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    origin.offsets["billing"] |= {TopicPartition("orders", 2): 5, TopicPartition("gone", 0): 7}
+    assert [one.name for one in translated(origin, target).offsets] == ORDERS
+
+
+def test_a_mirror_that_goes_on_while_it_is_read_does_not_seem_truncated(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync is of a record that was mirrored after the command began."""
+    origin.offsets["billing"][ORDERS[0]] = 199
+    target.ends[MIRRORED[0]] = 150
+    write_syncs(origin, sync(0, 199, 209), sync(1, 99, 99))
+    read = origin.reader
+
+    def reader(*, committed: bool = False) -> Any:
+        target.ends[MIRRORED[0]] = 210
+        return read(committed=committed)
+
+    monkeypatch.setattr(origin, "reader", reader)
+    assert translated(origin, target).offsets[0].target_offset == 209
 
 
 def test_a_partition_without_a_leader_has_no_offset(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:

@@ -50,17 +50,19 @@ def test_an_offset_at_the_ends_of_the_logs_is_one_and_beyond_them_none() -> None
 
 def test_a_place_is_better_than_a_sync_and_none_is_not() -> None:
     rough = by_syncs(reader(150), LOG, LOG, [(100, 100)])
-    found = by_place(reader(150), LOG, LOG, ExactPlace(150, True), rough)
+    found = by_place(rough, LOG, LOG, ExactPlace(150, True))
     assert (found.target_offset, found.basis, found.may_repeat, found.sync) == (150, OffsetBasis.NEXT, 0, (100, 100))
-    found = by_place(reader(150), LOG, LOG, None, rough)
+    found = by_place(rough, LOG, LOG, None)
     assert (found.target_offset, found.basis, found.may_repeat) == (101, OffsetBasis.SYNC, 49)
     assert found.reason == "its next record was not found on the target; by the sync"
     without = by_syncs(reader(50), LOG, LOG, [(100, 100)])
-    assert by_place(reader(50), LOG, LOG, None, without).target_offset is None
+    assert by_place(without, LOG, LOG, None).target_offset is None
+    found = by_place(without, LOG, LOG, ExactPlace(50, False))
+    assert (found.target_offset, found.basis, found.reason) == (50, OffsetBasis.BEFORE, "")
 
 
 def test_unknown_logs_give_no_offset() -> None:
     for log, target in ((LogOffsets(), LOG), (LOG, LogOffsets())):
         assert by_syncs(reader(150), log, target, [(100, 100)]).target_offset is None
         assert by_link(reader(150), log, target).target_offset is None
-        assert by_place(reader(150), log, target, ExactPlace(1, True), reader(150)).target_offset is None
+        assert by_place(reader(150), log, target, ExactPlace(1, True)).target_offset is None
