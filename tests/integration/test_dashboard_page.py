@@ -326,7 +326,6 @@ def test_an_alert_is_acknowledged_from_the_page(browser: Any, tmp_path: Path) ->
     with served(store, 'token = "a-token"') as (url, _):
         tab = Tab(browser, url)
         page = tab.open("/alerts")
-        page.get_by_role("link", name="Continue").click()
         page.get_by_label("Token").fill("a-token")
         with page.expect_navigation():
             page.get_by_role("button", name="Open").click()
@@ -353,6 +352,26 @@ def test_an_alert_is_acknowledged_from_the_page(browser: Any, tmp_path: Path) ->
         rows = store.site().tables.rows(ALERT_MARKS, "SELECT * FROM data")
         assert rows is not None
         assert len(rows) == 1
+
+
+def test_the_link_of_an_alert_leads_to_its_moment_with_a_token_too(browser: Any, tmp_path: Path) -> None:
+    store = DashboardStore(tmp_path / "store")
+    fill(store)
+    with served(store, 'token = "a-token"') as (url, _):
+        moment = f"{url}/alerts?at={now_ms()}"
+        tab = Tab(browser, url)
+        page = tab.open(moment)
+        page.get_by_label("Token").fill("a-token")
+        page.get_by_role("button", name="Open").click()
+        page.locator(".headline").wait_for()
+        assert page.url == moment
+        # A link in a message of another site comes without the cookie of the session, which is open already.
+        page.goto(f"data:text/html,<a href='{moment}'>the alert</a>")
+        page.get_by_text("the alert").click()
+        page.locator(".headline").wait_for()
+        assert page.url == moment
+        tab.context.close()
+        assert tab.problems == []
 
 
 def query_of(page: Any) -> dict[str, list[str]]:
