@@ -9,17 +9,20 @@ from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Action, Recommendation
 from headroom.alerts.text.finish import finish_text
 from headroom.alerts.text.terminal import event_commands
+from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.moment import ClusterMoment, moment_after
 from headroom.dashboard.site import Site, ViewTime
 from headroom.dashboard.views.blocks import Commands, Term, Tone
-from headroom.schemas.alerts import AlertState, Severity
+from headroom.schemas.alerts import AlertKind, AlertState, Severity, Verdict
 from headroom.schemas.text.amounts import clock_text, moment_text, rate_text, size_text
 from headroom.streaming.tables.current_alerts import CurrentAlert
 
 SEVERITY_TONES = {Severity.CRITICAL: Tone.CRITICAL, Severity.WARNING: Tone.WARNING, Severity.INFO: Tone.QUIET}
 # The most alerts that the headline names.
 _NAMED = 3
+_THROTTLE_KINDS = (AlertKind.THROTTLE_BELOW_LEADER_WRITE.value, AlertKind.THROTTLE_BELOW_INBOUND.value)
+_OVER = "Not so any more, and resolved if that lasts"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def headline(site: Site, address: Address) -> Headline:
         return Headline(Tone.UNKNOWN, text, view_time)
     firing = [a for a in site.alerts(address) or () if a.event.state == AlertState.FIRING.value]
     firing.sort(key=lambda a: (Severity.of(a.event.severity).rank, -a.event.tick_ms))
+    over = [alert for alert in firing if _is_over(alert, moment, site.watched(moment.cluster))]
+    firing = [alert for alert in firing if alert not in over]
     found = _of_moment(moment, view_time, firing)
     commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
     if commands is None:
@@ -67,7 +72,9 @@ def headline(site: Site, address: Address) -> Headline:
     terms = tuple(_terms(moment))
     named = [Term(a.event.kind, f"{a.event.summary}.", _tone(a)) for a in firing[:_NAMED]]
     if len(firing) > _NAMED:
-        named.append(Term("", f"{len(firing) - _NAMED} more alerts are firing.", Tone.WARNING))
+        more = len(firing) - _NAMED
+        named.append(Term("", f"{more} more {'alert is' if more == 1 else 'alerts are'} firing.", Tone.WARNING))
+    named += [Term(a.event.kind, f"{_OVER}: {a.event.summary}.", Tone.QUIET) for a in over[:_NAMED]]
     whole = replace(found, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
     if view_time.is_past or view_time.is_current:
         return whole
@@ -103,6 +110,18 @@ def _of_moment(moment: ClusterMoment, view_time: ViewTime, firing: Sequence[Curr
     if finish.unknown:
         return Headline(unknown, text, view_time)
     return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, view_time)
+
+
+def _is_over(alert: CurrentAlert, moment: ClusterMoment, watched: WatchedCluster) -> bool:
+    """Return whether a throttle has become enough since its alert, which ends only some ticks later."""
+    event = alert.event
+    if event.kind not in _THROTTLE_KINDS or event.tick_ms >= moment.tick_ms:
+        return False
+    own = next((status for status in moment.statuses if status.subject == event.subject), None)
+    if own is None or own.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE):
+        return False
+    policy, exit_ratio = watched.recommender().policy, watched.settings.alerts.exit_ratio
+    return bool(policy.is_enough(own.load, exit_ratio))
 
 
 def _subjects(statuses: Sequence[ThrottleStatus]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.views.blocks import Tone
 from headroom.dashboard.views.headline import Headline, headline
 from headroom.schemas.alerts import AlertEvent
@@ -210,8 +211,8 @@ def test_the_most_severe_alerts_come_first_and_the_others_are_counted(store: Das
         event("i", severity="info"),
         commanding("w", severity="warning"),
         event("c"),
-        event("d", tick_ms=TICK_MS - 1),
-        event("x", severity="warning", tick_ms=TICK_MS - 1),
+        event("d", tick_ms=TICK_MS - 1, kind="under_replicated"),
+        event("x", severity="warning", tick_ms=TICK_MS - 1, kind="under_replicated"),
     )
     found = shown(store)
     assert found.tone is Tone.CRITICAL
@@ -220,6 +221,43 @@ def test_the_most_severe_alerts_come_first_and_the_others_are_counted(store: Das
     # The first two recommend no command.
     assert found.commands is not None
     assert found.commands.commands[0] == COMMAND
+
+
+def test_an_alert_whose_throttle_was_raised_does_not_contradict_the_finish(store: DashboardStore) -> None:
+    store.throttles(TOO_LOW, tick_ms=TICK_MS - 2000)
+    store.throttles(ENOUGH)
+    store.replicas(new_replica(eta_s=60.0))
+    store.alerts(commanding(tick_ms=TICK_MS - 2000))
+    found = shown(store)
+    assert (found.tone, found.commands) == (Tone.GOOD, None)
+    assert found.text.startswith("At the throttles in force the moves are done in")
+    assert [(term.text, term.tone) for term in found.alerts] == [
+        ("Not so any more, and resolved if that lasts: summary of a.", Tone.QUIET)
+    ]
+
+
+# Just above what is required; too low; unknown; of another broker; with a verdict that is as old as the alert.
+@pytest.mark.parametrize(
+    ("now", "more"),
+    [
+        (status(1, Role.LEADER, 10.01, 10, partition()), {}),
+        (TOO_LOW, {}),
+        (status(1, Role.LEADER, 12, None, partition()), {}),
+        (ENOUGH, {"subject": "broker 2 as leader"}),
+        (ENOUGH, {"tick_ms": TICK_MS}),
+        (ENOUGH, {"kind": "under_replicated"}),
+    ],
+)
+def test_an_alert_that_would_not_end_yet_is_shown_as_it_is(
+    store: DashboardStore, now: ThrottleStatus, more: dict[str, Any]
+) -> None:
+    store.throttles(now)
+    store.replicas(new_replica(eta_s=60.0))
+    store.alerts(commanding(**{"tick_ms": TICK_MS - 2000, **more}))
+    found = shown(store)
+    assert found.tone is Tone.CRITICAL
+    assert [term.text for term in found.alerts] == ["summary of a."]
+    assert found.commands is not None
 
 
 def test_unknown_finish_is_unknown_and_never_zero(store: DashboardStore) -> None:
