@@ -9,6 +9,7 @@ from headroom.alerts.recommendations.elections import describe_plan
 from headroom.dashboard.address import Address
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone
+from headroom.planning.elections.planner import why_not_electable
 from headroom.schemas.text.amounts import moment_text
 
 _TONES = {"in balance": Tone.GOOD, "out of balance": Tone.WARNING, "down": Tone.CRITICAL}
@@ -55,7 +56,7 @@ def _row(one: LeaderBalance) -> Row:
     state = "out of balance" if one.is_out_of_balance else "in balance"
     return {
         "broker": one.broker,
-        "state": state if one.alive else "down",
+        "state": (why_not_electable(balance, one.threshold_ratio, True) or state) if one.alive else "down",
         "preferred_partitions": balance.preferred_partitions,
         "non_preferred_partitions": balance.non_preferred_partitions,
         "electable_now": balance.electable_now,

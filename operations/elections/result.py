@@ -9,7 +9,7 @@ from pathlib import Path
 from headroom.alerts.recommendations.commands import headroom_apply, headroom_elections, kafka_elect
 from headroom.cluster.elections.executor import BatchResult
 from headroom.cluster.elections.leadership import LeadershipSnapshot
-from headroom.planning.elections.planner import Balance, ElectionPlan, out_of_balance
+from headroom.planning.elections.planner import Balance, ElectionPlan, out_of_balance, why_not_electable
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -66,15 +66,8 @@ class PlannedElections:
 
     def not_electable(self, balance: Balance) -> str | None:
         """Return why a broker whose imbalance exceeds its limit is not out of balance; None for any other broker."""
-        if self.over(balance) or balance.imbalance_ratio <= self.thresholds[balance.broker]:
-            return None
-        if balance.broker not in self.leadership.alive:
-            return f"not electable, broker {balance.broker} is down"
-        if balance.waiting_for_move == balance.non_preferred_partitions:
-            return "not electable, its partitions wait for the move"
-        if balance.electable_now + balance.waiting_for_move:
-            return f"only {balance.electable_now} of {balance.non_preferred_partitions} partitions electable"
-        return "not electable, its replicas are out of sync"
+        is_alive = balance.broker in self.leadership.alive
+        return why_not_electable(balance, self.thresholds[balance.broker], is_alive)
 
     def partitions(self) -> int:
         """Return the number of partitions in all batches."""

@@ -270,6 +270,25 @@ def out_of_balance(balance: Balance, threshold_ratio: float) -> bool:
     return balance.electable_now / balance.preferred_partitions > threshold_ratio
 
 
+def why_not_electable(balance: Balance, threshold_ratio: float, is_alive: bool) -> str | None:
+    """Return why a broker whose imbalance exceeds its threshold is not out of balance; None for any other broker.
+
+    Args:
+        balance: balance of the broker.
+        threshold_ratio: of ``out_of_balance``.
+        is_alive: whether the broker is up.
+    """
+    if out_of_balance(balance, threshold_ratio) or balance.imbalance_ratio <= threshold_ratio:
+        return None
+    if not is_alive:
+        return f"not electable, broker {balance.broker} is down"
+    if balance.waiting_for_move == balance.non_preferred_partitions:
+        return "not electable, its partitions wait for the move"
+    if balance.electable_now + balance.waiting_for_move:
+        return f"only {balance.electable_now} of {balance.non_preferred_partitions} partitions electable"
+    return "not electable, its replicas are out of sync"
+
+
 def plan_elections(
     partitions: Iterable[PartitionState], limits: BatchLimits, constraints: ClusterConstraints
 ) -> ElectionPlan:

@@ -56,6 +56,16 @@ def test_a_broker_is_out_of_balance_above_its_threshold(store: DashboardStore, e
     assert values(table(leaders(store.site(), at()), "leaders").rows, "state") == [(state,)]
 
 
+def test_a_broker_that_no_election_brings_into_balance_is_not_called_balanced(store: DashboardStore) -> None:
+    store.leaders(
+        leader_row(1, 2, non_preferred_partitions=1, waiting_for_move=1), leader_row(2, 2, non_preferred_partitions=1)
+    )
+    assert values(table(leaders(store.site(), at()), "leaders").rows, "state") == [
+        ("not electable, its partitions wait for the move",),
+        ("not electable, its replicas are out of sync",),
+    ]
+
+
 def test_elections_are_described_as_in_alerts_with_their_commands(store: DashboardStore) -> None:
     store.leaders(leader_row(1, electable=30))
     store.elections(elections=30)
