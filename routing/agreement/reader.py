@@ -33,6 +33,7 @@ class AgreementReader:
     Attributes:
         agreements: what was agreed, by id of the origin cluster and partition.
         reports: reports of routers by name.
+        failure: record that cannot be read, behind which nothing is; None if there is none.
     """
 
     def __init__(self, consumer: KafkaConsumer) -> None:
@@ -53,14 +54,14 @@ class AgreementReader:
         self._found = False
         self._next_offset = 0
         self._end: int | None = None
-        self._failure: HeadroomError | None = None
+        self.failure: HeadroomError | None = None
         self.agreements: dict[PartitionKey, PartitionAgreement] = {}
         self.reports: dict[str, RouterReport] = {}
 
     @property
     def at_end(self) -> bool:
         """Whether all records were read that were in the topic when its end was last looked up."""
-        return self._end is not None and self._next_offset >= self._end and self._failure is None
+        return self._end is not None and self._next_offset >= self._end and self.failure is None
 
     def read_to_end(self, timeout_s: float) -> None:
         """Read all records that are in the topic now.
@@ -118,15 +119,15 @@ class AgreementReader:
         self._found = True
 
     def _poll(self, timeout_ms: int) -> bool:
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         records = self._consumer.poll(timeout_ms=timeout_ms).get(self._partition, [])
         try:
             for found in records:
                 self._keep(read_migration_record(found.offset, found.key, found.value))
         except HeadroomError as error:
             # The records behind it may change what it says.
-            self._failure = error
+            self.failure = error
             raise
         # Also past what is no record: ends of transactions.
         self._next_offset = self._consumer.position(self._partition) or 0

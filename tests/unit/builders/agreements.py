@@ -11,7 +11,7 @@ END = 10
 
 
 def agreement(**changes: Any) -> PartitionAgreement:
-    """Return an agreement on end offset 10, agreement 1 of the migration "move", that router "writer" has to keep to."""
+    """Return agreement 1 of the migration "move", on end offset 10, to which the router "writer" has to agree."""
     values: dict[str, Any] = {
         "migration": "move",
         "number": 1,

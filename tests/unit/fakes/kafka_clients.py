@@ -55,8 +55,19 @@ class FakeCluster:
         return [stored.value for stored in self.logs[TopicPartition(topic, partition)]]
 
 
+@dataclass
+class FakeProduceFuture:
+    """What kafka-python's future of a record knows of its batch."""
+
+    topic_partition: TopicPartition
+
+
 class FakeFuture(Future):
     """Future of a sent record; nothing comes while a test waits, so that ``get`` does not wait either."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__()
+        self._produce_future = FakeProduceFuture(partition)
 
     def get(self, timeout: float | None = None) -> Any:
         if not self.is_done:
@@ -90,11 +101,12 @@ class FakeProducer:
         }
         self._cluster = self._metadata = cluster
         self._instant = instant
+        self.instant_topics: set[str] = set()
         self._open: list[InFlight] | None = None
         self.waiting: dict[TopicPartition, deque[InFlight]] = defaultdict(deque)
         self.closed = False
-        # Called at the start of a flush.
-        self.at_flush: Callable[[], object] = lambda: None
+        # Called once a record was taken.
+        self.after_send: Callable[[], object] = lambda: None
 
     def send(
         self,
@@ -110,13 +122,15 @@ class FakeProducer:
             partition = self.config["partitioner"].partition(topic, key, key, value, value, self._cluster)
         if partition not in (self._cluster.partitions_for_topic(topic) or ()):
             raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
-        sent = InFlight(TopicPartition(topic, partition), Stored(key, value, timestamp_ms or 0), FakeFuture())
+        name = TopicPartition(topic, partition)
+        sent = InFlight(name, Stored(key, value, timestamp_ms or 0), FakeFuture(name))
         if self._open is not None:
             self._open.append(sent)
             return sent.future
         self.waiting[sent.partition].append(sent)
-        if self._instant:
+        if self._instant or topic in self.instant_topics:
             self.answer(sent.partition)
+        self.after_send()
         return sent.future
 
     def answer(self, partition: TopicPartition) -> bool:
@@ -146,7 +160,6 @@ class FakeProducer:
         return self._cluster.partitions_for_topic(topic)
 
     def flush(self, timeout: float | None = None) -> None:
-        self.at_flush()
         for partition in list(self.waiting):
             while self.answer(partition):
                 pass
@@ -191,7 +204,7 @@ class FakeConsumer:
             "max_poll_records": 500,
             **config,
         }
-        self.cluster = cluster
+        self.cluster = self._cluster = cluster
         self._positions: dict[TopicPartition, int] = {}
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
