@@ -16,7 +16,7 @@ from headroom.planning.migration import MigrationStatus, Split
 from headroom.planning.migration.agreement import resumed_at
 from headroom.routing.agreement import AgreementReader
 from headroom.routing.clients import require_options, require_two_clusters, require_version
-from headroom.routing.consumer.partition_reading import PartitionReading
+from headroom.routing.consumer.routed_partition import RoutedPartition
 from headroom.routing.follower import AgreementFollower
 from headroom.routing.reporter import Reporter
 from headroom.schemas.errors import HeadroomError
@@ -80,7 +80,7 @@ class RoutedConsumer:
         self._reader = reader
         self._follower = AgreementFollower(reader, Reporter(name, "consumer", None, reports), clusters)
         self._splits: dict[Any, Split] = {}
-        self._readings: dict[TopicPartition, PartitionReading] = {}
+        self._readings: dict[TopicPartition, RoutedPartition] = {}
         self._listener = _Pausing(target)
         self._next_follow = 0.0
         self._is_origin_first = False
@@ -145,7 +145,7 @@ class RoutedConsumer:
             reading = self._readings[partition]
             found = reading.place(offset)
             if found is None or found.side == "origin":
-                end = reading.split and reading.split.end_offset
+                end = None if reading.split is None else reading.split.end_offset
                 on_origin[partition] = OffsetAndMetadata(offset if end is None else min(offset, end))
             else:
                 on_target[partition] = OffsetAndMetadata(found.offset)
@@ -161,7 +161,7 @@ class RoutedConsumer:
     def position(self, partition: TopicPartition) -> int | None:
         """Return the client offset of the next record; None while it is unknown."""
         reading = self._readings.get(partition)
-        return reading and reading.next_offset
+        return None if reading is None else reading.next_offset
 
     def skipped(self, partition: TopicPartition) -> int:
         """Return how many offsets were missed on the origin by continuing on the target."""
@@ -214,7 +214,7 @@ class RoutedConsumer:
             # What is not known here has not started: it waits for this router.
             log.warning("agreements are read again later: %s", error)
 
-    def _adopt(self, partition: TopicPartition, reading: PartitionReading, split: Split | None) -> None:
+    def _adopt(self, partition: TopicPartition, reading: RoutedPartition, split: Split | None) -> None:
         reading.split = split
         # What was read on the origin beyond the end offset comes again from the target: that is no gap.
         if reading.cluster != "target" and split is not None and split.end_offset is not None:
@@ -238,7 +238,7 @@ class RoutedConsumer:
             split = self._splits.get(partition)
             start = self._start(partition, split)
             if start is not None:
-                reading = self._readings[partition] = PartitionReading(split, start)
+                reading = self._readings[partition] = RoutedPartition(split, start)
                 self._go(partition, reading, start)
 
     def _start(self, partition: TopicPartition, split: Split | None) -> int | None:
@@ -255,7 +255,7 @@ class RoutedConsumer:
         if start is not None:
             return start
         if not _asks_origin(split):
-            return split and split.end_offset
+            return None if split is None else split.end_offset
         return self._reset(partition, split) if is_up else None
 
     def _reset(self, partition: TopicPartition, split: Split | None) -> int | None:
@@ -271,12 +271,12 @@ class RoutedConsumer:
             return last
         if split.status == MigrationStatus.PLANNED:
             return split.end_offset
-        return PartitionReading(split, 0).client_position(self._target.end_offsets([partition])[partition])
+        return RoutedPartition(split, 0).client_position(self._target.end_offsets([partition])[partition])
 
-    def _go(self, partition: TopicPartition, reading: PartitionReading, offset: int) -> None:
+    def _go(self, partition: TopicPartition, reading: RoutedPartition, offset: int) -> None:
         """Continue at a client offset, on its cluster."""
         found = reading.place(offset)
-        before, reading.cluster = reading.cluster, found and found.side
+        before, reading.cluster = reading.cluster, None if found is None else found.side
         reading.next_offset = offset
         if found is None or found.side == "origin":
             self._target.pause(partition)
@@ -342,7 +342,7 @@ class RoutedConsumer:
         is_assigned = partition in self._readings and partition in self._target.assignment()
         return is_assigned and partition not in self._listener.new
 
-    def _pass_limit(self, partition: TopicPartition, reading: PartitionReading) -> None:
+    def _pass_limit(self, partition: TopicPartition, reading: RoutedPartition) -> None:
         """Leave the origin at the end offset, also if there is no record right before it."""
         limit = reading.origin_limit()
         if limit is None or (self._origin.highwater(partition) or 0) < limit:

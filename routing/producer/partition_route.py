@@ -264,7 +264,7 @@ class PartitionRoute:
         if self._split is None:
             return "origin"
         found = place(self._split, offset)
-        return found and found.side
+        return None if found is None else found.side
 
     def _shift_in_use(self) -> int | None:
         split = self._split
@@ -283,7 +283,9 @@ class PartitionRoute:
         if epoch is None or epoch < 0:
             return
         if self._epoch is not None and epoch > self._epoch and self._acknowledged_end is not None:
-            self._at_new_epoch(AcknowledgedEnd(*self._name, self._epoch, self._acknowledged_end))
+            self._at_new_epoch(
+                AcknowledgedEnd(self._name.topic, self._name.partition, self._epoch, self._acknowledged_end)
+            )
         self._epoch = epoch
 
 

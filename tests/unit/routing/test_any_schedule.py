@@ -69,6 +69,12 @@ class Migrations(RuleBasedStateMachine):
             future = router.routed.send(TOPIC, value, partition=partition)
             self.sent.append(Sent(partition, f"{name}{self.generations[name]}", value, future))
 
+    @rule(name=NAME, partition=PARTITION, before=st.integers(2, 5), answered=st.integers(1, 4), after=st.integers(1, 4))
+    def send_while_some_are_answered(self, name: str, partition: int, before: int, answered: int, after: int) -> None:
+        self.send(name, partition, before)
+        self.answer_on_the_origin(name, partition, answered)
+        self.send(name, partition, after)
+
     @rule(name=NAME, partition=PARTITION, count=st.integers(1, 6))
     def answer_on_the_origin(self, name: str, partition: int, count: int) -> None:
         for _ in range(count):

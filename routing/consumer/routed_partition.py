@@ -13,7 +13,7 @@ _OFFSET = ConsumerRecord._fields.index("offset")
 
 
 @dataclass
-class PartitionReading:
+class RoutedPartition:
     """One partition.
 
     Attributes:
