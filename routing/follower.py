@@ -32,6 +32,8 @@ class AgreementFollower:
         self._reporter = reporter
         self._clusters = clusters
         self._is_complete = False
+        # Computed only when something is new: there may be thousands of partitions, and a report many times a second.
+        self._is_noted = False
 
     def read(self, timeout_s: float = READ_TIMEOUT_S) -> bool:
         """Read what is new, and return whether something is.
@@ -48,6 +50,7 @@ class AgreementFollower:
         self._is_complete = False
         self._reader.read_to_end(timeout_s)
         self._is_complete = True
+        self._is_noted = False
         self._reporter.check_name(self._reader.reports)
         return True
 
@@ -69,10 +72,12 @@ class AgreementFollower:
         Raises:
             HeadroomError: the cluster did not take the report.
         """
-        numbers: dict[str, int] = {}
-        for agreement in self._own().values():
-            numbers[agreement.migration] = max(agreement.number, numbers.get(agreement.migration, 0))
-        self._reporter.agree(numbers)
+        if not self._is_noted:
+            numbers: dict[str, int] = {}
+            for agreement in self._own().values():
+                numbers[agreement.migration] = max(agreement.number, numbers.get(agreement.migration, 0))
+            self._reporter.agree(numbers)
+            self._is_noted = True
         self._reporter.write()
 
     def _own(self) -> Mapping[TopicPartition, PartitionAgreement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,10 +37,13 @@ class Reporter:
         self._written: RouterReport | None = None
         self._seen = False
         self._producer = producer
+        # Answers come on the threads of producers.
+        self._noting = threading.Lock()
 
     def agree(self, numbers: Mapping[str, int]) -> None:
         """Note the agreement that the router keeps to, by migration."""
-        self._report = replace(self._report, agreed=dict(numbers))
+        with self._noting:
+            self._report = replace(self._report, agreed=dict(numbers))
 
     def acknowledged(self, end: AcknowledgedEnd) -> None:
         """Note what a leader had acknowledged; the note on the leader before it is dropped."""

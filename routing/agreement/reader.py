@@ -114,7 +114,6 @@ class AgreementReader:
                 "Create it first, by `create_migrations_topic` of headroom.routing.agreement.",
             )
         self._consumer.assign([self._partition])
-        self._consumer.seek(self._partition, 0)
         self._consumer.seek_to_beginning(self._partition)
         self._found = True
 

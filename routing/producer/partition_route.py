@@ -63,6 +63,9 @@ class PartitionRoute:
     way to the origin, records that landed at or beyond the end offset, and records that have not been sent yet. While
     the migration is planned the second and the third wait. If the end offset is moved on they are acknowledged, or
     sent to the origin; when the migration starts they go to the target, in this order. Then the route is straight.
+
+    Attributes:
+        shift: client offset minus offset on the target, once all records go straight there, and for good; else None.
     """
 
     def __init__(
@@ -100,8 +103,7 @@ class PartitionRoute:
         self._closed = False
         self._epoch: int | None = None
         self._acknowledged_end: int | None = None
-        # Client offset minus offset on the target, once all records go straight there.
-        self._shift: int | None = None
+        self.shift: int | None = None
 
     @property
     def split(self) -> Split | None:
@@ -115,13 +117,12 @@ class PartitionRoute:
             KafkaTimeoutError: too much is held, and was so for the origin's max_block_ms.
             KafkaError: as the producer's ``send``.
         """
-        # Without the lock: a straight route stays straight.
-        if self._shift is None:
-            with self._changed:
-                self._wait_for_room(record.size_bytes)
-                if self._shift is None:
-                    return self._accept(record)
-        return TargetFuture(self._to(self._target, record), self._shift)
+        with self._changed:
+            self._wait_for_room(record.size_bytes)
+            if self.shift is None:
+                return self._accept(record)
+        # It became straight while this waited.
+        return TargetFuture(self._to(self._target, record), self.shift)
 
     def sent_before(self, record: RoutedRecord, answer: Any) -> RoutedFuture:
         """Take over a record that was sent to the origin while this route was being made.
@@ -239,7 +240,7 @@ class PartitionRoute:
             if not self._sent:
                 while self._waiting:
                     done += self._move(self._waiting.popleft(), shift)
-                self._shift = shift
+                self.shift = shift
         self._held_bytes = self._held_bytes if self._waiting else 0
         self._changed.notify_all()
         return done

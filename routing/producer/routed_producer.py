@@ -15,6 +15,7 @@ from kafka.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from headroom.routing.agreement import AgreementReader
 from headroom.routing.clients import require_options, require_two_clusters, require_version
 from headroom.routing.follower import AgreementFollower
+from headroom.routing.producer.futures import TargetFuture
 from headroom.routing.producer.partition_route import PartitionRoute, RoutedRecord
 from headroom.routing.reporter import Reporter
 from headroom.schemas.errors import HeadroomError
@@ -123,6 +124,10 @@ class RoutedProducer:
             if route is not None:
                 if key is None and value is None:
                     raise ValueError("Need at least one: key or value")
+                if (shift := route.shift) is not None:
+                    # Without the lock and without a record of ours, because this is how it stays after the switch.
+                    answer = self._target.send(topic, value, key, headers, partition, timestamp_ms)
+                    return TargetFuture(answer, shift)
                 return route.send(_record(value, key, headers, timestamp_ms))
         answer = self._origin.send(topic, value, key, headers, partition, timestamp_ms)
         # Whoever replaced the routes before this line may not have waited for this record.
