@@ -47,10 +47,13 @@ class Reporter:
 
     def acknowledged(self, end: AcknowledgedEnd) -> None:
         """Note what a leader had acknowledged; the note on the leader before it is dropped."""
-        others = tuple(
-            known for known in self._report.acknowledged if (known.topic, known.partition) != (end.topic, end.partition)
-        )
-        self._report = replace(self._report, acknowledged=(*others, end))
+        with self._noting:
+            others = tuple(
+                known
+                for known in self._report.acknowledged
+                if (known.topic, known.partition) != (end.topic, end.partition)
+            )
+            self._report = replace(self._report, acknowledged=(*others, end))
 
     def write(self) -> None:
         """Write the report unless it is written already.

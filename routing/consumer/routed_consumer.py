@@ -83,6 +83,7 @@ class RoutedConsumer:
         self._readings: dict[TopicPartition, RoutedPartition] = {}
         self._listener = _Pausing(target)
         self._next_follow = 0.0
+        self._is_adopted = False
         self._is_origin_first = False
         self.follow()
 
@@ -185,12 +186,15 @@ class RoutedConsumer:
             KafkaError: a cluster did not answer.
         """
         self._next_follow = time.monotonic() + _FOLLOW_S
-        self._follower.read()
-        self._splits = dict(self._follower.splits())
-        for partition, reading in self._readings.items():
-            split = self._splits.get(partition)
-            if split != reading.split:
-                self._adopt(partition, reading, split)
+        if self._follower.read():
+            self._is_adopted = False
+        if not self._is_adopted:
+            self._splits = dict(self._follower.splits())
+            for partition, reading in self._readings.items():
+                split = self._splits.get(partition)
+                if split != reading.split:
+                    self._adopt(partition, reading, split)
+            self._is_adopted = True
         self._follower.report()
 
     def close(self) -> None:
