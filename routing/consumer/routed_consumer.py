@@ -146,7 +146,7 @@ class RoutedConsumer:
             reading = self._readings[partition]
             found = reading.place(offset)
             if found is None or found.side == "origin":
-                end = None if reading.split is None else reading.split.end_offset
+                end = reading.end_in_use()
                 on_origin[partition] = OffsetAndMetadata(offset if end is None else min(offset, end))
             else:
                 on_target[partition] = OffsetAndMetadata(found.offset)
@@ -220,9 +220,11 @@ class RoutedConsumer:
 
     def _adopt(self, partition: TopicPartition, reading: RoutedPartition, split: Split | None) -> None:
         reading.split = split
-        # What was read on the origin beyond the end offset comes again from the target: that is no gap.
-        if reading.cluster != "target" and split is not None and split.end_offset is not None:
-            reading.next_offset = min(reading.next_offset, split.end_offset)
+        # What was read on the origin beyond the end offset comes again from the target: that is no gap. But a planned
+        # end may still be moved on, past what was read.
+        end = reading.end_in_use()
+        if reading.cluster != "target" and end is not None:
+            reading.next_offset = min(reading.next_offset, end)
         found = reading.place(reading.next_offset)
         if (found and found.side) != reading.cluster:
             self._go(partition, reading, reading.next_offset)

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from headroom.planning.migration import Place, Split, place
+from headroom.planning.migration import MigrationStatus, Place, Split, place
 
 _OFFSET = ConsumerRecord._fields.index("offset")
 
@@ -33,6 +33,11 @@ class RoutedPartition:
     def place(self, offset: int) -> Place | None:
         """Return where a client offset is read; None: nowhere now."""
         return Place("origin", offset) if self.split is None else place(self.split, offset)
+
+    def end_in_use(self) -> int | None:
+        """Return the end offset once the target is in use, and it is fixed; None before."""
+        is_planned = self.split is None or self.split.status == MigrationStatus.PLANNED
+        return None if self.split is None or is_planned else self.split.end_offset
 
     def origin_limit(self) -> int | None:
         """Return the client offset up to which the origin is read, exclusive; None: without a limit."""

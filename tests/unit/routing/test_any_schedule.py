@@ -231,5 +231,5 @@ class Migrations(RuleBasedStateMachine):
 
 TestAnySchedule = Migrations.TestCase
 TestAnySchedule.settings = settings(
-    max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -72,6 +72,26 @@ def test_another_end_offset_lets_it_read_on(stage: Stage) -> None:
     assert reading.read_all() == [(10, b"10")]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_read_beyond_a_planned_end_offset_is_not_read_again_at_the_next_one(
+    stage: Stage, restarts: bool
+) -> None:
+    """It read all 12 before it knew of end offset 10; 14 is agreed next."""
+    reading = stage.consumer()
+    assert len(reading.read_all()) == 12
+    stage.agree(agreement())
+    reading.routed.follow()
+    assert reading.read_all() == []
+    reading.routed.commit()
+    if restarts:
+        reading = stage.consumer()
+        assert reading.read_all() == []
+    stage.agree(agreement(number=2, end_offset=14))
+    reading.routed.follow()
+    stage.origin.logs[P0].append(Stored(b"k", b"12"))
+    assert reading.read_all() == [(12, b"12")]
+
+
 def test_offsets_are_committed_where_they_are_read(stage: Stage) -> None:
     start(stage)
     reading = stage.consumer(max_poll_records=4)
