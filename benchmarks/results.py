@@ -24,7 +24,7 @@ CHECKOUT = RESULTS.parent.parent
 PARTS = RESULTS.parent / "parts"
 _PACKAGES = ("pyspark", "delta-spark", "kafka-python")
 # Folders whose code figures depend on; tests, pages and containers change no figure.
-_PRODUCT = ("alerts", "cli", "cluster", "dashboard", "operations", "planning", "schemas", "streaming")
+_PRODUCT = ("alerts", "cli", "cluster", "dashboard", "operations", "planning", "routing", "schemas", "streaming")
 _VERSIONS = ("ivy.xml", "requirements.lock")
 
 

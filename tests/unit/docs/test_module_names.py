@@ -11,8 +11,8 @@ from headroom.schemas.config import Settings
 from tests.support.paths import REPOSITORY
 
 LAYERS = (
-    *("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli", "benchmarks"),
-    "scripts",
+    *("schemas", "planning", "cluster", "routing", "alerts", "streaming", "operations", "dashboard", "cli"),
+    *("benchmarks", "scripts"),
 )
 NAME = re.compile(rf"``((?:{'|'.join(LAYERS)})\.[A-Za-z_][\w.]*)``")
 

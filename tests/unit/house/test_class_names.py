@@ -7,8 +7,8 @@ import ast
 from tests.support.paths import REPOSITORY
 
 FOLDERS = (
-    *("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli", "benchmarks"),
-    "scripts",
+    *("schemas", "planning", "cluster", "routing", "alerts", "streaming", "operations", "dashboard", "cli"),
+    *("benchmarks", "scripts"),
 )
 
 

@@ -17,9 +17,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schemas": set(),
     "planning": {"schemas"},
     "cluster": {"schemas", "planning"},
+    "routing": {"schemas", "planning"},
     "alerts": {"schemas", "planning"},
     "streaming": {"schemas", "planning", "alerts"},
-    "operations": {"schemas", "planning", "cluster", "alerts", "streaming"},
+    "operations": {"schemas", "planning", "cluster", "routing", "alerts", "streaming"},
     "dashboard": {"schemas", "planning", "cluster", "alerts", "streaming", "operations"},
     "cli": {"schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard"},
 }

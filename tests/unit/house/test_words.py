@@ -11,7 +11,10 @@ import pytest
 
 from tests.support.paths import REPOSITORY
 
-FOLDERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli", "tests")
+FOLDERS = (
+    *("schemas", "planning", "cluster", "routing", "alerts", "streaming", "operations", "dashboard", "cli"),
+    "tests",
+)
 # What each was said for, and the field's word: docs/glossary.md.
 BANNED = {
     "told": "reported, notified, printed",

@@ -16,7 +16,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EXAMPLES = REPOSITORY / "docs" / "examples"
-ROOMS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli")
+ROOMS = ("schemas", "planning", "cluster", "routing", "alerts", "streaming", "operations", "dashboard", "cli")
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from headroom.cluster.connection.new_client import create_no_topics, new_client
 # A port on which nothing listens.
 NOWHERE = "127.0.0.1:1"
 TREE = Path(headroom.cluster.__file__).resolve().parent.parent
-LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "dashboard", "cli")
+LAYERS = ("schemas", "planning", "cluster", "routing", "alerts", "streaming", "operations", "dashboard", "cli")
 
 
 def open_files() -> int:

@@ -1,0 +1,158 @@
+"""Rules of an agreement: when a migration starts, which changes are allowed, and where a group of readers continues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from headroom.planning.migration.known import known_amount, known_offset
+from headroom.planning.migration.split import MigrationStatus, Split, client_offset
+from headroom.schemas.migrations import PartitionAgreement
+
+_ORDER = tuple(MigrationStatus)
+
+
+class NextStep(str, Enum):
+    """What happens next to a planned partition.
+
+    WAIT: routers are missing, or the origin's position is unknown. START: nothing at or beyond the end offset was
+    acknowledged or read. AGREE_AGAIN: another end offset is needed.
+    """
+
+    WAIT = "wait"
+    START = "start"
+    AGREE_AGAIN = "agree_again"
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether a planned partition can start.
+
+    Attributes:
+        step: what happens next.
+        missing: named routers that have not agreed yet, in their order.
+    """
+
+    step: NextStep
+    missing: tuple[str, ...]
+
+
+def readiness(
+    agreement: PartitionAgreement, agreed: Mapping[str, int], position: int | None, offsets_per_s: float | None = None
+) -> Readiness:
+    """Return whether a planned partition can start.
+
+    A router that has agreed acknowledges and reads nothing from the end offset on. One that has not may have done so
+    only if the origin's log went beyond the end offset. So the position has to be read after the routers' reports.
+
+    Args:
+        agreement: what was agreed about the partition.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+        position: log end offset of the origin, read after ``agreed``; None if unknown.
+        offsets_per_s: rate at which the origin's log grows, offsets per second; None if unknown.
+    """
+    missing = tuple(name for name in agreement.routers if agreed.get(name, -1) < agreement.number)
+    end, now = known_offset(agreement.end_offset), known_offset(position)
+    if end is None or now is None:
+        return Readiness(NextStep.WAIT, missing)
+    never = now < end and known_amount(offsets_per_s) == 0
+    if now > end or never:
+        return Readiness(NextStep.AGREE_AGAIN, missing)
+    return Readiness(NextStep.WAIT if missing else NextStep.START, missing)
+
+
+def split_of(agreement: PartitionAgreement, origin_up: bool = True) -> Split:
+    """Return the split that was agreed.
+
+    Args:
+        agreement: what was agreed about the partition.
+        origin_up: whether the origin can be read.
+    """
+    base = agreement.target_base_offset
+    return Split(
+        agreement.end_offset,
+        # -1 is unknown to the split: then nothing goes to the target.
+        -1 if base is None else base,
+        agreement.status,
+        agreement.ignore_origin,
+        origin_up,
+        agreement.origin_end,
+    )
+
+
+def refused_change(before: PartitionAgreement | None, after: PartitionAgreement | None) -> str | None:
+    """Return why an agreement must not be changed like this; None if it may.
+
+    Client offsets never jump: once the target is in use, the end offset and the base are fixed.
+
+    Args:
+        before: agreement that is in the topic; None if there is none.
+        after: agreement to write; None to withdraw it.
+    """
+    if after is None:
+        return None if before is None or _is_planned(before) else "the target is in use already"
+    if not _is_planned(after) and after.target_base_offset is None:
+        return "the target's base offset is unknown, and the target would be in use"
+    if before is None:
+        return None if _is_planned(after) else "a migration begins as planned"
+    if before.migration != after.migration and not _is_planned(before):
+        return f"the partition belongs to the migration {before.migration}"
+    if _clusters_and_ids(before) != _clusters_and_ids(after):
+        return "the clusters or the topics are other ones"
+    if after.number < before.number and before.migration == after.migration:
+        return f"agreement {after.number} is older than agreement {before.number}"
+    return _refused_terms(before, after)
+
+
+def _refused_terms(before: PartitionAgreement, after: PartitionAgreement) -> str | None:
+    if _ORDER.index(MigrationStatus(after.status)) < _ORDER.index(MigrationStatus(before.status)):
+        return f"{before.status} does not become {after.status}"
+    if before.end_offset is not None and after.end_offset != before.end_offset:
+        if not (_is_planned(before) and _is_planned(after)):
+            return "the end offset is fixed"
+        if after.number == before.number:
+            return "another end offset needs a new agreement"
+    if _is_planned(before):
+        return None
+    if after.target_base_offset != before.target_base_offset:
+        return "the target's base offset is fixed"
+    if before.ignore_origin and not after.ignore_origin:
+        return "readers have given up the origin already"
+    if before.origin_end is not None and after.origin_end != before.origin_end:
+        return "the origin's end is fixed"
+    return None
+
+
+def _is_planned(agreement: PartitionAgreement) -> bool:
+    return agreement.status == MigrationStatus.PLANNED
+
+
+def _clusters_and_ids(agreement: PartitionAgreement) -> tuple[str | None, ...]:
+    return (
+        agreement.origin_cluster_id,
+        agreement.target_cluster_id,
+        agreement.origin_topic_id,
+        agreement.target_topic_id,
+    )
+
+
+def resumed_at(split: Split | None, origin_committed: int | None, target_committed: int | None) -> int | None:
+    """Return the client offset at which a group continues; None if it has committed none.
+
+    A reader commits the end offset on the origin before it commits anything on the target. So a group that is below the
+    end offset on the origin has not passed it, whatever it committed on a target that was in use for something else.
+
+    Args:
+        split: partition; None without a migration.
+        origin_committed: offset committed on the origin; None or -1 if there is none.
+        target_committed: offset committed on the target; None or -1 if there is none.
+    """
+    on_origin = known_offset(origin_committed)
+    if split is None or split.end_offset is None or split.status == MigrationStatus.PLANNED:
+        return on_origin
+    on_target = client_offset(split, target_committed)
+    if on_target is None:
+        # Whatever it read on the origin from the end offset on was dropped.
+        return on_origin if on_origin is None else min(on_origin, split.end_offset)
+    return on_target if on_origin is None or on_origin >= split.end_offset or not split.origin_up else on_origin

@@ -1,0 +1,7 @@
+"""The agreement topic: its creation, its reader and its writer."""
+
+from headroom.routing.agreement.reader import AgreementReader
+from headroom.routing.agreement.topic import create_migrations_topic
+from headroom.routing.agreement.writer import AgreementWriter, writer_options
+
+__all__ = ["AgreementReader", "AgreementWriter", "create_migrations_topic", "writer_options"]

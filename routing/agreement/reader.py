@@ -1,0 +1,147 @@
+"""Reader of the agreement topic."""
+
+from __future__ import annotations
+
+import time
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from headroom.schemas import keys
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import (
+    MIGRATIONS_TOPIC,
+    MigrationRecord,
+    PartitionAgreement,
+    RouterReport,
+    read_migration_record,
+)
+
+# Longest time of one poll, milliseconds.
+_POLL_MS = 100
+# What the consumer has to be: an agreement of an open or aborted transaction is none.
+_NEEDED = {"isolation_level": "read_committed", "enable_auto_commit": False, "group_id": None}
+
+PartitionKey = tuple[str, keys.TopicPartition]
+
+
+class AgreementReader:
+    """Reads the topic from its first record to its end, and then follows it.
+
+    Not thread-safe, as its consumer.
+
+    Attributes:
+        agreements: what was agreed, by id of the origin cluster and partition.
+        reports: reports of routers by name.
+        failure: record that cannot be read, behind which nothing is; None if there is none.
+    """
+
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        """Take a consumer of the target cluster for this alone.
+
+        Args:
+            consumer: with isolation_level "read_committed", without a group.
+
+        Raises:
+            HeadroomError: the consumer has other options.
+        """
+        for name, value in _NEEDED.items():
+            if consumer.config[name] != value:
+                rule = f"{name} is {consumer.config[name]!r}"
+                raise HeadroomError(f"consumer of {MIGRATIONS_TOPIC}", rule, f"Set {name} to {value!r}.")
+        self._consumer = consumer
+        self._partition = TopicPartition(MIGRATIONS_TOPIC, 0)
+        self._found = False
+        self._next_offset = 0
+        self._end: int | None = None
+        self.failure: HeadroomError | None = None
+        self.agreements: dict[PartitionKey, PartitionAgreement] = {}
+        self.reports: dict[str, RouterReport] = {}
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all records were read that were in the topic when its end was last looked up."""
+        return self._end is not None and self._next_offset >= self._end and self.failure is None
+
+    def read_to_end(self, timeout_s: float) -> None:
+        """Read all records that are in the topic now.
+
+        Args:
+            timeout_s: longest time, seconds.
+
+        Raises:
+            HeadroomError: the topic does not exist, its end was not reached in time, or a record cannot be read.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._find_topic()
+            self._end = None
+            self._end = self._consumer.end_offsets([self._partition])[self._partition]
+            while not self.at_end and time.monotonic() < deadline:
+                self._poll(_POLL_MS)
+        except KafkaError as error:
+            raise self._not_at_end(type(error).__name__) from error
+        if not self.at_end:
+            raise self._not_at_end(f"not within {timeout_s:g} s")
+
+    def poll(self, timeout_s: float = 0.0) -> bool:
+        """Read records that are new, and return whether there were any.
+
+        A change of several partitions is complete only after ``read_to_end``.
+
+        Args:
+            timeout_s: longest wait for one, seconds.
+
+        Raises:
+            HeadroomError: the end was never reached, or a record cannot be read.
+        """
+        if self._end is None:
+            raise self._not_at_end("it was not read yet")
+        return self._poll(int(timeout_s * 1000))
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+    def _find_topic(self) -> None:
+        if self._found:
+            return
+        # Looks up all topics, because looking up this one might create it.
+        if MIGRATIONS_TOPIC not in self._consumer.topics():
+            raise HeadroomError(
+                MIGRATIONS_TOPIC,
+                "the topic does not exist on the target cluster",
+                "Create it first, by `create_migrations_topic` of headroom.routing.agreement.",
+            )
+        self._consumer.assign([self._partition])
+        self._consumer.seek_to_beginning(self._partition)
+        self._found = True
+
+    def _poll(self, timeout_ms: int) -> bool:
+        if self.failure is not None:
+            raise self.failure
+        records = self._consumer.poll(timeout_ms=timeout_ms).get(self._partition, [])
+        try:
+            for found in records:
+                self._keep(read_migration_record(found.offset, found.key, found.value))
+        except HeadroomError as error:
+            # The records behind it may change what it says.
+            self.failure = error
+            raise
+        # Also past what is no record: ends of transactions.
+        self._next_offset = self._consumer.position(self._partition) or 0
+        return bool(records)
+
+    def _keep(self, record: MigrationRecord) -> None:
+        if isinstance(record, PartitionAgreement):
+            self.agreements[record.origin_cluster_id, record.name] = record
+        elif isinstance(record, RouterReport):
+            self.reports[record.router] = record
+        elif isinstance(record.removes, str):
+            self.reports.pop(record.removes, None)
+        else:
+            self.agreements.pop(record.removes, None)
+
+    def _not_at_end(self, why: str) -> HeadroomError:
+        rule = f"the topic was not read to its end ({why})"
+        return HeadroomError(MIGRATIONS_TOPIC, rule, "See that the target cluster answers; then try again.")

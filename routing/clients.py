@@ -1,0 +1,63 @@
+"""kafka-python's clients as the library needs them: supported versions, refused options, and what is not public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import kafka
+
+from headroom.schemas.errors import HeadroomError
+
+# The library uses the metadata of clients and the partition of an unanswered record, which are not public.
+SUPPORTED_VERSIONS = ("3.0.",)
+CLIENT = f"kafka-python {kafka.__version__}"
+
+
+def require_version(version: str = kafka.__version__) -> None:
+    """Refuse versions of kafka-python for which the library was not tested.
+
+    Args:
+        version: version of kafka-python.
+
+    Raises:
+        HeadroomError: it is another one.
+    """
+    if not version.startswith(SUPPORTED_VERSIONS):
+        rule = f"version {version} was not tested with the routing library"
+        raise HeadroomError("kafka-python", rule, f"Install one of {', '.join(SUPPORTED_VERSIONS)}x.")
+
+
+def require_options(subject: str, config: Mapping[str, Any], needed: Mapping[str, Any]) -> None:
+    """Refuse a client with other options than are needed.
+
+    Args:
+        subject: name of the client, for errors.
+        config: its options.
+        needed: needed value by option.
+
+    Raises:
+        HeadroomError: an option has another value.
+    """
+    for name, value in needed.items():
+        if config[name] != value:
+            raise HeadroomError(subject, f"{name} is {config[name]!r}", f"Set {name} to {value!r}.")
+
+
+def require_two_clusters(origin: Any, target: Any) -> tuple[str, str]:
+    """Return the ids of the two clusters.
+
+    Args:
+        origin: metadata of a client of the origin.
+        target: metadata of a client of the target.
+
+    Raises:
+        HeadroomError: they are one cluster, or an id is unknown.
+    """
+    ids: tuple[str | None, str | None] = origin.cluster_id, target.cluster_id
+    if ids[0] is None or ids[1] is None:
+        raise HeadroomError("clusters of a router", "a cluster id is unknown", "See that both clusters answer.")
+    if ids[0] == ids[1]:
+        rule = f"origin and target are the same cluster ({ids[0]})"
+        raise HeadroomError("clusters of a router", rule, "Give each client the addresses of its own cluster.")
+    return ids[0], ids[1]

@@ -1,0 +1,90 @@
+"""Futures of routed records."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kafka.errors import KafkaTimeoutError
+from kafka.future import Future
+
+
+class RoutedFuture(Future):
+    """Future of a record whose cluster is not known yet, used as kafka-python's."""
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Return the record's metadata, with its client offset.
+
+        Args:
+            timeout: longest wait, seconds; None: no limit.
+
+        Raises:
+            KafkaTimeoutError: it is not decided yet.
+            KafkaError: the record is not acknowledged.
+        """
+        if not self.is_done:
+            # Made here, because hardly any record is waited for.
+            done = threading.Event()
+            self.add_both(lambda _: done.set())
+            if not done.wait(timeout):
+                raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
+        if self.exception is not None:
+            raise self.exception
+        return self.value
+
+
+class TargetFuture:
+    """Future of a record on the target, whose metadata has its client offset.
+
+    It adds nothing until it is asked, because after the switch every record has one.
+    """
+
+    __slots__ = ("_future", "_shift")
+
+    def __init__(self, future: Any, shift: int) -> None:
+        """Take the future of the target's producer.
+
+        Args:
+            future: future of kafka-python.
+            shift: client offset minus offset on the target.
+        """
+        self._future = future
+        self._shift = shift
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Return the record's metadata; as kafka-python's ``get``."""
+        return shifted(self._future.get(timeout), self._shift)
+
+    def add_callback(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> TargetFuture:
+        """Call with the metadata once the record is acknowledged; as kafka-python's ``add_callback``."""
+        self._future.add_callback(lambda metadata: call(*args, shifted(metadata, self._shift), **kwargs))
+        return self
+
+    def add_errback(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> TargetFuture:
+        """Call with the error if the record is not acknowledged; as kafka-python's ``add_errback``."""
+        self._future.add_errback(call, *args, **kwargs)
+        return self
+
+    def add_both(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> TargetFuture:
+        """Call with either; as kafka-python's ``add_both``."""
+        return self.add_callback(call, *args, **kwargs).add_errback(call, *args, **kwargs)
+
+    @property
+    def value(self) -> Any:
+        """Metadata of the record; None if it is not acknowledged."""
+        metadata = self._future.value
+        return None if metadata is None else shifted(metadata, self._shift)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._future, name)
+
+
+def shifted(metadata: Any, shift: int) -> Any:
+    """Return a record's metadata with its client offset; an unknown offset stays unknown.
+
+    Args:
+        metadata: ``RecordMetadata`` of the target.
+        shift: client offset minus offset on the target.
+    """
+    return metadata if metadata.offset < 0 else metadata._replace(offset=metadata.offset + shift)

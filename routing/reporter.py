@@ -1,0 +1,90 @@
+"""Reports of one router to the agreement topic."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from headroom.routing.clients import CLIENT
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+
+_TIMEOUT_S = 10.0
+
+
+class NameTakenError(HeadroomError):
+    """Another process has taken the name of a router, so that its agreement would count as this one's."""
+
+
+class Reporter:
+    """Writes the report of a router whenever it changes, and notices another process with its name."""
+
+    def __init__(self, name: str, role: str, acks: str | None, producer: KafkaProducer) -> None:
+        """Describe a reporter.
+
+        Args:
+            name: name of the router.
+            role: producer or consumer.
+            acks: acks of the router's producer on the origin; None for a consumer.
+            producer: producer of the target cluster.
+        """
+        self._report = RouterReport(name, uuid.uuid4().hex, role, acks, CLIENT)
+        self._written: RouterReport | None = None
+        self._seen = False
+        self._producer = producer
+        # Answers come on the threads of producers.
+        self._noting = threading.Lock()
+
+    def agree(self, numbers: Mapping[str, int]) -> None:
+        """Note the agreement that the router keeps to, by migration."""
+        with self._noting:
+            self._report = replace(self._report, agreed=dict(numbers))
+
+    def acknowledged(self, end: AcknowledgedEnd) -> None:
+        """Note what a leader had acknowledged; the note on the leader before it is dropped."""
+        with self._noting:
+            others = tuple(
+                known
+                for known in self._report.acknowledged
+                if (known.topic, known.partition) != (end.topic, end.partition)
+            )
+            self._report = replace(self._report, acknowledged=(*others, end))
+
+    def write(self) -> None:
+        """Write the report unless it is written already.
+
+        Raises:
+            HeadroomError: the cluster did not take it.
+        """
+        report = self._report
+        if report == self._written:
+            return
+        try:
+            sent = self._producer.send(MIGRATIONS_TOPIC, key=report.key(), value=report.value(), partition=0)
+            sent.get(timeout=_TIMEOUT_S)
+        except KafkaError as error:
+            rule = f"its report was not written ({type(error).__name__})"
+            remedy = f"See that the target cluster answers, and that it may write to {MIGRATIONS_TOPIC}."
+            raise HeadroomError(f"router {report.router}", rule, remedy) from error
+        self._written = report
+
+    def check_name(self, reports: Mapping[str, RouterReport]) -> None:
+        """Refuse to continue once another process has taken the name.
+
+        Args:
+            reports: reports by name of the router, as read from the topic.
+
+        Raises:
+            NameTakenError: the newest report under the name is of another process.
+        """
+        name = self._report.router
+        is_own = name in reports and reports[name].instance == self._report.instance
+        if self._seen and not is_own:
+            rule = "another process has taken this name"
+            raise NameTakenError(f"router {name}", rule, "Name each process differently.")
+        self._seen = self._seen or is_own

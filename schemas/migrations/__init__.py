@@ -1,0 +1,27 @@
+"""Contracts of migrations between clusters: the agreement topic and its records."""
+
+from headroom.schemas.migrations.records import (
+    METHODS,
+    MIGRATIONS_TOPIC,
+    RECORD_VERSION,
+    STATUSES,
+    AcknowledgedEnd,
+    MigrationRecord,
+    PartitionAgreement,
+    Removal,
+    RouterReport,
+    read_migration_record,
+)
+
+__all__ = [
+    "METHODS",
+    "MIGRATIONS_TOPIC",
+    "RECORD_VERSION",
+    "STATUSES",
+    "AcknowledgedEnd",
+    "MigrationRecord",
+    "PartitionAgreement",
+    "Removal",
+    "RouterReport",
+    "read_migration_record",
+]

@@ -1,0 +1,254 @@
+"""Records of the topic ``headroom.migrations``: what was agreed about each partition of a migration, and by whom.
+
+The topic is on the target cluster, has one partition and is compacted. A record's key names its subject: a partition of
+the origin, or a router, which is one process that uses the routing library. Its value is one JSON object with the
+``version`` of its form; a record without a value removes what the key names.
+
+Headroom writes records of partitions in transactions, all partitions of a change in one. Each router writes its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+MIGRATIONS_TOPIC = "headroom.migrations"
+# Version of the record form that this Headroom writes; it reads no newer one.
+RECORD_VERSION = 1
+STATUSES = ("planned", "migrating", "migrated", "aged")
+METHODS = ("routed", "drained", "mirrored", "linked")
+
+
+@dataclass(frozen=True)
+class PartitionAgreement:
+    """What was agreed about one partition.
+
+    Attributes:
+        migration: name of the migration. It has one writer.
+        number: number of the agreement within the migration. A change to which routers have to agree has a higher one.
+        origin_cluster_id: id of the cluster that the partition leaves.
+        target_cluster_id: id of the cluster that it goes to.
+        topic: name of the topic, on both clusters.
+        partition: number of the partition, on both clusters.
+        origin_topic_id: id of the topic on the origin; None if unknown.
+        target_topic_id: id of the topic on the target; None if unknown.
+        end_offset: agreed end offset on the origin, exclusive; None if unknown.
+        target_base_offset: offset on the target of the first record of the migration; None until it is known.
+        status: planned, migrating, migrated or aged.
+        ignore_origin: whether readers give up what they have not read on the origin.
+        origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
+        method: routed, drained, mirrored or linked.
+        routers: names of the routers that have to agree before the migration starts.
+    """
+
+    migration: str
+    number: int
+    origin_cluster_id: str
+    target_cluster_id: str
+    topic: str
+    partition: int
+    origin_topic_id: str | None = None
+    target_topic_id: str | None = None
+    end_offset: int | None = None
+    target_base_offset: int | None = None
+    status: str = "planned"
+    ignore_origin: bool = False
+    origin_end: int | None = None
+    method: str = "routed"
+    routers: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    def key(self) -> bytes:
+        """Return the key of the partition's record."""
+        return _encoded(
+            {
+                "kind": "partition",
+                "origin_cluster_id": self.origin_cluster_id,
+                "topic": self.topic,
+                "partition": self.partition,
+            }
+        )
+
+    def value(self) -> bytes:
+        """Return the value of the partition's record."""
+        return _encoded({"version": RECORD_VERSION, **asdict(self)})
+
+
+@dataclass(frozen=True)
+class AcknowledgedEnd:
+    """How far a leader had acknowledged a producer's records when the producer got to know the next leader.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        leader_epoch: epoch of that leader.
+        end: offset on the origin after the last acknowledged record.
+    """
+
+    topic: str
+    partition: int
+    leader_epoch: int
+    end: int
+
+
+@dataclass(frozen=True)
+class RouterReport:
+    """What a router reports about itself.
+
+    Attributes:
+        router: name of the router. Each running process has another one.
+        instance: random id of the process; the newest one under a name is the valid one.
+        role: producer or consumer.
+        acks: acks of the producer on the origin: "all", "1" or "0"; None for a consumer.
+        client: client library and its version.
+        agreed: number of the agreement that it keeps to, by migration.
+        acknowledged: what the leaders before the present ones acknowledged to it, of partitions in a migration.
+    """
+
+    router: str
+    instance: str
+    role: str
+    acks: str | None = None
+    client: str = ""
+    agreed: Mapping[str, int] = field(default_factory=dict)
+    acknowledged: tuple[AcknowledgedEnd, ...] = ()
+
+    def key(self) -> bytes:
+        """Return the key of the router's record."""
+        return _encoded({"kind": "router", "router": self.router})
+
+    def value(self) -> bytes:
+        """Return the value of the router's record."""
+        return _encoded({"version": RECORD_VERSION, **asdict(self)})
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A record without a value.
+
+    Attributes:
+        removes: partition of the origin with the origin's cluster id, or name of a router.
+    """
+
+    removes: tuple[str, TopicPartition] | str
+
+
+MigrationRecord = PartitionAgreement | RouterReport | Removal
+
+
+def read_migration_record(offset: int, key: bytes | None, value: bytes | None) -> MigrationRecord:
+    """Return a record of the topic.
+
+    Args:
+        offset: its offset, for errors.
+        key: its key.
+        value: its value; None removes what the key names.
+
+    Raises:
+        HeadroomError: the record is not Headroom's, is of a newer version, or is not complete.
+    """
+    subject = f"{MIGRATIONS_TOPIC} offset {offset}"
+    names = _decoded(subject, key)
+    kind = names.get("kind")
+    if kind not in ("partition", "router"):
+        raise _foreign(subject, "its key names neither a partition nor a router")
+    try:
+        if value is None:
+            return _removal(kind, names)
+        values = _decoded(subject, value)
+        version = values.pop("version", None)
+        if not _is_whole(version):
+            raise _foreign(subject, "its value has no version")
+        if version > RECORD_VERSION:
+            rule = f"the record has version {version}, and this Headroom reads up to version {RECORD_VERSION}"
+            raise HeadroomError(subject, rule, "Update Headroom and its routing library here.")
+        read = _agreement(values) if kind == "partition" else _report(values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _foreign(subject, f"it is not complete ({error})") from None
+    if read.key() != _encoded(names):
+        raise _foreign(subject, "its key and its value name different subjects")
+    return read
+
+
+def _removal(kind: str, names: dict[str, Any]) -> Removal:
+    if kind == "router":
+        return Removal(_text(names["router"]))
+    return Removal(
+        (_text(names["origin_cluster_id"]), TopicPartition(_text(names["topic"]), _whole(names["partition"])))
+    )
+
+
+def _agreement(values: dict[str, Any]) -> PartitionAgreement:
+    known = {name.name: values[name.name] for name in fields(PartitionAgreement) if name.name in values}
+    for name in ("migration", "origin_cluster_id", "target_cluster_id", "topic"):
+        _text(known[name])
+    for name in ("number", "partition"):
+        _whole(known[name])
+    for name in ("end_offset", "target_base_offset", "origin_end"):
+        if known.get(name) is not None:
+            _whole(known[name])
+    if known["status"] not in STATUSES or known["method"] not in METHODS:
+        raise ValueError(f"status {known['status']!r} or method {known['method']!r} is unknown")
+    if not isinstance(known["ignore_origin"], bool):
+        raise TypeError("ignore_origin is neither true nor false")
+    return PartitionAgreement(**known | {"routers": tuple(map(_text, known["routers"]))})
+
+
+def _report(values: dict[str, Any]) -> RouterReport:
+    known = {name.name: values[name.name] for name in fields(RouterReport) if name.name in values}
+    for name in ("router", "instance", "role"):
+        _text(known[name])
+    agreed = {_text(migration): _whole(number) for migration, number in known["agreed"].items()}
+    ends = tuple(
+        AcknowledgedEnd(_text(end["topic"]), _whole(end["partition"]), _whole(end["leader_epoch"]), _whole(end["end"]))
+        for end in known["acknowledged"]
+    )
+    return RouterReport(**known | {"agreed": agreed, "acknowledged": ends})
+
+
+def _encoded(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _decoded(subject: str, encoded: bytes | None) -> dict[str, Any]:
+    try:
+        values = json.loads(encoded or b"")
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise _foreign(subject, "its key and value are not JSON objects")
+    return values
+
+
+def _foreign(subject: str, why: str) -> HeadroomError:
+    return HeadroomError(
+        subject,
+        f"the record is not one of Headroom's: {why}",
+        f"Find out who writes to {MIGRATIONS_TOPIC}, and allow only Headroom and its routers to.",
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a name is not text")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not _is_whole(value):
+        raise ValueError("a number is not whole, or is negative")
+    number: int = value
+    return number
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,116 @@
+"""Routed clients on two real clusters: they pass a switch without losing, doubling or reordering a record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.planning.migration.agreement import NextStep, readiness
+from headroom.routing import RoutedConsumer, RoutedProducer
+from headroom.routing.agreement import AgreementReader, AgreementWriter, create_migrations_topic, writer_options
+from headroom.schemas.migrations import PartitionAgreement
+from tests.integration.conftest import StartCluster
+from tests.support.waiting import until
+
+TOPIC = "orders"
+PARTITION = TopicPartition(TOPIC, 0)
+BEFORE, END, AFTER = 500, 700, 1_500
+
+
+def create_topics(origin: EmbeddedCluster, target: EmbeddedCluster) -> None:
+    for cluster in (origin, target):
+        with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
+            admin.create_topics([NewTopic(TOPIC, num_partitions=1, replication_factor=1)])
+            if cluster is target:
+                create_migrations_topic(admin, 1)
+
+
+def reader_of(target: EmbeddedCluster) -> AgreementReader:
+    return AgreementReader(
+        KafkaConsumer(
+            bootstrap_servers=target.bootstrap_servers,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            group_id=None,
+        )
+    )
+
+
+def consumer_of(cluster: EmbeddedCluster) -> KafkaConsumer:
+    return KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        group_id="readers",
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
+
+
+def end_of(cluster: EmbeddedCluster) -> int:
+    with closing(KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, group_id=None)) as consumer:
+        return int(consumer.end_offsets([PARTITION])[PARTITION])
+
+
+def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) -> None:
+    origin, target = start_cluster(1), start_cluster(1)
+    create_topics(origin, target)
+    on_origin, on_target = (KafkaProducer(bootstrap_servers=c.bootstrap_servers) for c in (origin, target))
+    reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
+    writing = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
+    writer = AgreementWriter("move", writing, reader_of(target))
+    writer.open(30)
+    with (
+        closing(reports),
+        closing(writer),
+        RoutedProducer(on_origin, on_target, reader_of(target), "writer") as producer,
+        RoutedConsumer(consumer_of(origin), consumer_of(target), reports, reader_of(target), "reader") as consumer,
+    ):
+        consumer.subscribe([TOPIC])
+        sent = [producer.send(TOPIC, b"%d" % n, partition=0) for n in range(BEFORE)]
+        producer.flush(30)
+        planned = PartitionAgreement(
+            migration="move",
+            number=1,
+            origin_cluster_id=on_origin._metadata.cluster_id,
+            target_cluster_id=on_target._metadata.cluster_id,
+            topic=TOPIC,
+            partition=0,
+            end_offset=END,
+            routers=("writer", "reader"),
+        )
+        writer.write([planned])
+        found: list[tuple[int, bytes]] = []
+
+        def read() -> None:
+            for records in consumer.poll(timeout_ms=100).values():
+                found.extend((record.offset, record.value) for record in records)
+
+        states = reader_of(target)
+
+        def is_ready() -> bool:
+            read()
+            states.read_to_end(10)
+            agreed = {name: report.agreed.get("move", 0) for name, report in states.reports.items()}
+            return readiness(planned, agreed, end_of(origin)).step == NextStep.START
+
+        until(is_ready, lambda: states.reports, deadline_s=60)
+        writer.write([replace(planned, target_base_offset=end_of(target), status="migrating")])
+        sent += [producer.send(TOPIC, b"%d" % n, partition=0) for n in range(BEFORE, AFTER)]
+        producer.flush(60)
+
+        def is_read() -> bool:
+            read()
+            return len(found) >= AFTER
+
+        until(is_read, lambda: len(found), deadline_s=60)
+        consumer.commit()
+        states.close()
+        # Client offsets have no gap at the switch.
+        assert [future.get(0).offset for future in sent] == list(range(AFTER))
+        assert [value for _, value in found] == [b"%d" % n for n in range(AFTER)]
+        assert Counter(offset for offset, _ in found) == Counter(range(AFTER))
+    assert end_of(target) == AFTER - END

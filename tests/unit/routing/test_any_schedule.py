@@ -1,0 +1,235 @@
+"""Random schedules of producers, clusters, readers and agreements: nothing is lost, doubled or out of order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from kafka import TopicPartition
+
+from headroom.planning.migration import end_offset
+from headroom.planning.migration.agreement import NextStep, readiness
+from headroom.schemas.migrations import PartitionAgreement
+from tests.unit.builders.agreements import TOPIC, agreement
+from tests.unit.builders.routing import Consuming, Router, Stage
+from tests.unit.fakes.kafka_clients import Stored
+
+PARTITIONS = (0, 1)
+NAMES = ("a", "b")
+READER = "reader"
+BEFORE = b"from before the migration"
+
+PARTITION = st.sampled_from(PARTITIONS)
+NAME = st.sampled_from(NAMES)
+
+
+class Sent:
+    """A record and its future."""
+
+    def __init__(self, partition: int, producer: str, value: bytes, future: Any) -> None:
+        self.partition = partition
+        self.producer = producer
+        self.value = value
+        self.future = future
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return bool(self.future.is_done and self.future.exception is None)
+
+
+class Migrations(RuleBasedStateMachine):
+    """Two producers, one reader, and the process that agrees on end offsets."""
+
+    @initialize(in_use=st.booleans())
+    def begin(self, in_use: bool) -> None:
+        self.stage = Stage(len(PARTITIONS))
+        if in_use:
+            for partition in PARTITIONS:
+                self.stage.target.logs[TopicPartition(TOPIC, partition)] += [Stored(b"", BEFORE)] * 3
+        self.sent: list[Sent] = []
+        self.generations = dict.fromkeys(NAMES, 0)
+        self.routers = {name: self.stage.producer(name) for name in NAMES}
+        self.reader = self.new_reader()
+        self.read: dict[int, list[tuple[int, bytes]]] = {partition: [] for partition in PARTITIONS}
+
+    def new_reader(self) -> Consuming:
+        return self.stage.consumer(READER, [TopicPartition(TOPIC, partition) for partition in PARTITIONS])
+
+    def planned(self) -> dict[int, PartitionAgreement]:
+        return {agreed.partition: agreed for agreed in self.stage.writer._reader.agreements.values()}
+
+    @rule(name=NAME, partition=PARTITION, count=st.integers(1, 4))
+    def send(self, name: str, partition: int, count: int) -> None:
+        router = self.routers[name]
+        router.origin.config["max_block_ms"] = 0
+        for _ in range(count):
+            value = f"{len(self.sent)}".encode()
+            future = router.routed.send(TOPIC, value, partition=partition)
+            self.sent.append(Sent(partition, f"{name}{self.generations[name]}", value, future))
+
+    @rule(name=NAME, partition=PARTITION, before=st.integers(2, 5), answered=st.integers(1, 4), after=st.integers(1, 4))
+    def send_while_some_are_answered(self, name: str, partition: int, before: int, answered: int, after: int) -> None:
+        self.send(name, partition, before)
+        self.answer_on_the_origin(name, partition, answered)
+        self.send(name, partition, after)
+
+    @rule(name=NAME, partition=PARTITION, count=st.integers(1, 6))
+    def answer_on_the_origin(self, name: str, partition: int, count: int) -> None:
+        for _ in range(count):
+            self.routers[name].origin.answer(TopicPartition(TOPIC, partition))
+
+    @rule(name=NAME, partition=PARTITION, count=st.integers(1, 6))
+    def answer_on_the_target(self, name: str, partition: int, count: int) -> None:
+        for _ in range(count):
+            self.routers[name].target.answer(TopicPartition(TOPIC, partition))
+
+    @rule(name=NAME, partition=PARTITION, stored=st.booleans(), on_target=st.booleans())
+    def lose(self, name: str, partition: int, stored: bool, on_target: bool) -> None:
+        router = self.routers[name]
+        (router.target if on_target else router.origin).lose(TopicPartition(TOPIC, partition), stored)
+
+    @rule(partition=PARTITION)
+    def switch_leader(self, partition: int) -> None:
+        self.stage.origin.epochs[TopicPartition(TOPIC, partition)] += 1
+
+    @rule(name=NAME)
+    def let_a_producer_follow(self, name: str) -> None:
+        self.routers[name].routed.follow()
+
+    @rule()
+    def let_the_reader_follow(self) -> None:
+        self.reader.routed.follow()
+
+    @rule(name=NAME, stored=st.integers(0, 5))
+    def kill_a_producer(self, name: str, stored: int) -> None:
+        """Of what was on its way, the clusters take the first records, and the rest is gone."""
+        dead = self.routers[name]
+        dead.end()
+        for producer in (dead.origin, dead.target):
+            for waiting in producer.waiting.values():
+                for sent in list(waiting)[:stored]:
+                    producer._cluster.logs[sent.partition].append(sent.stored)
+                waiting.clear()
+        self.generations[name] += 1
+        self.routers[name] = self.stage.producer(name)
+
+    @rule(partition=PARTITION, ahead=st.integers(0, 6))
+    def agree(self, partition: int, ahead: int) -> None:
+        """Plan a migration, start it, or agree on another end offset, as `run` does."""
+        agreed = self.planned().get(partition)
+        if agreed is not None and agreed.status != "planned":
+            return
+        known = self.stage.agreed()
+        position = len(self.stage.origin.logs[TopicPartition(TOPIC, partition)])
+        number = 1 + max((a.number for a in self.planned().values()), default=0)
+        if agreed is not None:
+            step = readiness(agreed, known, position).step
+            if step == NextStep.START:
+                self.start(agreed)
+            if step != NextStep.AGREE_AGAIN:
+                return
+        new = agreement(
+            partition=partition,
+            number=number,
+            end_offset=end_offset(position, 1.0, ahead),
+            target_base_offset=None,
+            routers=(*NAMES, READER),
+        )
+        self.stage.agree(new)
+
+    def start(self, agreed: PartitionAgreement, **changes: Any) -> None:
+        base = len(self.stage.target.logs[TopicPartition(TOPIC, agreed.partition)])
+        values = {"target_base_offset": base, "status": "migrating", **changes}
+        self.stage.agree(PartitionAgreement(**vars(agreed) | values))
+
+    @rule(partition=PARTITION)
+    def withdraw(self, partition: int) -> None:
+        agreed = self.planned().get(partition)
+        if agreed is not None and agreed.status == "planned":
+            self.stage.writer.write([], withdrawn=[agreed])
+
+    @rule(partition=PARTITION)
+    def note_that_the_origin_is_full(self, partition: int) -> None:
+        agreed = self.planned().get(partition)
+        if agreed is None or agreed.status != "migrating" or agreed.end_offset is None:
+            return
+        if len(self.stage.origin.logs[TopicPartition(TOPIC, partition)]) >= agreed.end_offset:
+            self.stage.agree(PartitionAgreement(**vars(agreed) | {"status": "migrated"}))
+
+    @rule(max_records=st.integers(1, 8))
+    def poll(self, max_records: int) -> None:
+        for partition, records in self.reader.routed.poll(max_records=max_records).items():
+            self.read[partition.partition] += [(record.offset, record.value) for record in records]
+
+    @rule()
+    def restart_the_reader(self) -> None:
+        self.reader.routed.commit()
+        self.reader.routed.close()
+        self.reader = self.new_reader()
+
+    @rule()
+    def commit(self) -> None:
+        self.reader.routed.commit()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "reader"):
+            return
+        try:
+            self.finish()
+            self.check()
+        finally:
+            self.stage.end()
+
+    def finish(self) -> None:
+        """Withdraw what has not started, answer everything, and read all."""
+        planned = [agreed for agreed in self.planned().values() if agreed.status == "planned"]
+        if planned:
+            self.stage.writer.write([], withdrawn=planned)
+        for _ in range(3):
+            for router in self.routers.values():
+                router.routed.follow()
+                self.flush(router)
+        self.fill_up()
+        self.reader.routed.follow()
+        for _ in range(40):
+            self.poll(500)
+
+    def flush(self, router: Router) -> None:
+        for partition in PARTITIONS:
+            name = TopicPartition(TOPIC, partition)
+            while router.origin.answer(name) or router.target.answer(name):
+                pass
+
+    def fill_up(self) -> None:
+        """Write to started partitions until their origins are full."""
+        for agreed in self.planned().values():
+            log = self.stage.origin.logs[TopicPartition(TOPIC, agreed.partition)]
+            while agreed.end_offset is not None and len(log) < agreed.end_offset:
+                self.send("a", agreed.partition, 1)
+                self.flush(self.routers["a"])
+
+    def check(self) -> None:
+        for router in self.routers.values():
+            for route in router.routed._all_routes():
+                assert route.flush(0)
+        for partition, found in self.read.items():
+            values = [value for _, value in found if value != BEFORE]
+            assert len(values) == len(set(values)), f"doubled: {values}"
+            acknowledged = [sent for sent in self.sent if sent.partition == partition and sent.is_acknowledged]
+            missing = {sent.value for sent in acknowledged} - set(values)
+            assert not missing, f"lost: {missing}"
+            offset_of = {value: offset for offset, value in found}
+            assert [offset for offset, _ in found] == sorted(offset for offset, _ in found)
+            for sent in acknowledged:
+                assert sent.future.value.offset == offset_of[sent.value]
+            for producer in {sent.producer for sent in acknowledged}:
+                order = [offset_of[sent.value] for sent in acknowledged if sent.producer == producer]
+                assert order == sorted(order), f"out of order: {producer}"
+
+
+TestAnySchedule = Migrations.TestCase
+TestAnySchedule.settings = settings(
+    max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+)

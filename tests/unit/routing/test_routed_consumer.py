@@ -1,0 +1,260 @@
+"""A routed consumer: where it reads and commits, and what it drops and skips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaConnectionError, NoOffsetForPartitionError
+
+from headroom.routing import RoutedConsumer
+from headroom.schemas.errors import HeadroomError
+from tests.unit.builders.agreements import agreement
+from tests.unit.builders.routing import P0, Stage
+from tests.unit.fakes.kafka_clients import FakeConsumer, FakeProducer, Stored
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """E is 10, the base 3; the origin has 0 to 11 and the target x to z, then 100 to 102."""
+    stage = Stage(patch=monkeypatch)
+    stage.origin.logs[P0] += [Stored(b"k", str(n).encode()) for n in range(12)]
+    stage.target.logs[P0] += [Stored(b"k", value) for value in (b"x", b"y", b"z", b"100", b"101", b"102")]
+    yield stage
+    stage.end()
+
+
+def start(stage: Stage, **changes: Any) -> None:
+    stage.agree(agreement())
+    stage.agree(agreement(**{"status": "migrating", **changes}))
+
+
+EXPECTED = [*((n, str(n).encode()) for n in range(10)), (10, b"100"), (11, b"101"), (12, b"102")]
+
+
+def test_the_origin_is_read_below_the_end_offset_and_the_target_from_there(stage: Stage) -> None:
+    start(stage)
+    reading = stage.consumer()
+    assert reading.read_all() == EXPECTED
+    assert reading.routed.position(P0) == 13
+    assert reading.routed.skipped(P0) == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10, 11])
+def test_the_size_of_polls_does_not_matter(stage: Stage, size: int) -> None:
+    start(stage)
+    reading = stage.consumer(max_poll_records=size)
+    assert reading.read_all() == EXPECTED
+
+
+def test_without_a_migration_the_origin_is_read(stage: Stage) -> None:
+    assert stage.consumer().read_all() == [(n, str(n).encode()) for n in range(12)]
+
+
+def test_while_planned_it_waits_at_the_end_offset(stage: Stage) -> None:
+    stage.agree(agreement())
+    reading = stage.consumer()
+    assert reading.read_all() == EXPECTED[:10]
+    reading.routed.commit()
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 10}, {})
+    stage.agree(agreement(status="migrating"))
+    reading.routed.follow()
+    assert reading.read_all() == EXPECTED[10:]
+
+
+def test_another_end_offset_lets_it_read_on(stage: Stage) -> None:
+    stage.agree(agreement())
+    reading = stage.consumer()
+    reading.read_all()
+    stage.agree(agreement(number=2, end_offset=11))
+    reading.routed.follow()
+    assert reading.read_all() == [(10, b"10")]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_read_beyond_a_planned_end_offset_is_not_read_again_at_the_next_one(
+    stage: Stage, restarts: bool
+) -> None:
+    """It read all 12 before it knew of end offset 10; 14 is agreed next."""
+    reading = stage.consumer()
+    assert len(reading.read_all()) == 12
+    stage.agree(agreement())
+    reading.routed.follow()
+    assert reading.read_all() == []
+    reading.routed.commit()
+    if restarts:
+        reading = stage.consumer()
+        assert reading.read_all() == []
+    stage.agree(agreement(number=2, end_offset=14))
+    reading.routed.follow()
+    stage.origin.logs[P0].append(Stored(b"k", b"12"))
+    assert reading.read_all() == [(12, b"12")]
+
+
+def test_offsets_are_committed_where_they_are_read(stage: Stage) -> None:
+    start(stage)
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    reading.routed.commit()
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 4}, {})
+    reading.read_all()
+    reading.routed.commit()
+    # Client offset 13 is 6 on the target; the origin is passed.
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 10}, {P0: 6})
+
+
+def test_a_given_client_offset_is_committed_on_its_cluster(stage: Stage) -> None:
+    start(stage)
+    reading = stage.consumer()
+    reading.read_all()
+    reading.routed.commit({P0: 9})
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 9}, {})
+    reading.routed.commit({P0: 10})
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 10}, {P0: 3})
+    reading.routed.commit({P0: 12})
+    assert stage.target.committed == {P0: 5}
+
+
+@pytest.mark.parametrize("size", range(1, 14))
+def test_a_restart_continues_at_what_is_committed(stage: Stage, size: int) -> None:
+    start(stage)
+    first = stage.consumer(max_poll_records=size)
+    found = first.read()
+    first.routed.commit()
+    first.routed.close()
+    assert found + stage.consumer().read_all() == EXPECTED
+
+
+def test_what_the_group_committed_on_the_target_for_something_else_does_not_count(stage: Stage) -> None:
+    """Base and later: the group had read the target before it was one."""
+    start(stage)
+    stage.origin.committed[P0] = 8
+    stage.target.committed[P0] = 3
+    assert stage.consumer().read_all() == EXPECTED[8:]
+
+
+def test_a_hole_at_the_end_offset_does_not_stop_it(stage: Stage) -> None:
+    stage.origin.logs[P0][8:] = [Stored(None, None)] * 2
+    start(stage)
+    assert stage.consumer().read_all() == EXPECTED[:8] + EXPECTED[10:]
+
+
+def test_the_end_of_a_transaction_over_the_end_offset_does_not_stop_it(stage: Stage) -> None:
+    stage.origin.logs[P0][9:] = [Stored(None, None)] * 3
+    start(stage)
+    assert stage.consumer().read_all() == EXPECTED[:9] + EXPECTED[10:]
+
+
+@pytest.mark.parametrize(
+    ("change", "skipped"), [({"status": "aged"}, 6), ({"ignore_origin": True}, 6), ({"origin_end": 4}, 6)]
+)
+def test_readers_of_an_origin_that_is_given_up_continue_on_the_target(
+    stage: Stage, change: dict[str, Any], skipped: int
+) -> None:
+    start(stage)
+    reading = stage.consumer(max_poll_records=4)
+    assert reading.read() == EXPECTED[:4]
+    stage.agree(agreement(**{"status": "migrating", **change}))
+    reading.routed.follow()
+    assert reading.read_all() == EXPECTED[10:]
+    assert reading.routed.skipped(P0) == skipped
+
+
+def test_an_origin_that_lost_its_end_is_read_up_to_there(stage: Stage) -> None:
+    """Offsets 8 and 9 were lost: 8 is the end of the origin."""
+    del stage.origin.logs[P0][8:]
+    start(stage)
+    reading = stage.consumer()
+    assert reading.read_all() == EXPECTED[:8]
+    stage.agree(agreement(status="migrating", origin_end=8))
+    reading.routed.follow()
+    assert reading.read_all() == EXPECTED[10:]
+    assert reading.routed.skipped(P0) == 2
+
+
+def test_while_the_origin_is_down_nothing_below_the_end_offset_is_read(stage: Stage) -> None:
+    start(stage)
+    reading = stage.consumer()
+    reading.origin.fails = KafkaConnectionError()
+    assert reading.read_all() == []
+    reading.origin.fails = None
+    assert reading.read_all() == EXPECTED
+
+
+def test_a_reader_past_the_end_offset_does_not_need_the_origin(stage: Stage) -> None:
+    start(stage)
+    stage.target.committed[P0] = 4
+    stage.origin.committed[P0] = 10
+    reading = stage.consumer()
+    reading.origin.fails = KafkaConnectionError()
+    assert reading.read_all() == EXPECTED[11:]
+    reading.routed.commit()
+    assert stage.target.committed == {P0: 6}
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "expected"), [("latest", "migrating", []), ("latest", "planned", []), ("earliest", "aged", 10)]
+)
+def test_a_new_group_starts_by_its_policy(stage: Stage, policy: str, status: str, expected: Any) -> None:
+    start(stage, status=status)
+    found = stage.consumer(auto_offset_reset=policy).read_all()
+    assert found == (EXPECTED[expected:] if expected else [])
+
+
+def test_a_new_group_without_a_policy_is_an_error(stage: Stage) -> None:
+    reading = stage.consumer(auto_offset_reset="none")
+    with pytest.raises(NoOffsetForPartitionError):
+        reading.read()
+
+
+def test_a_seek_is_by_client_offset(stage: Stage) -> None:
+    start(stage)
+    reading = stage.consumer()
+    reading.read_all()
+    reading.routed.seek(P0, 9)
+    assert reading.read_all() == EXPECTED[9:]
+    reading.routed.seek(P0, 12)
+    assert reading.read_all() == EXPECTED[12:]
+
+
+def test_a_revoked_partition_is_neither_read_nor_committed(stage: Stage) -> None:
+    start(stage)
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    reading.target.give([])
+    reading.routed.commit()
+    assert stage.origin.committed == {}
+    assert reading.read_all() == []
+    reading.target.give([P0])
+    # Nothing was committed: it begins again.
+    assert reading.read() == EXPECTED[:4]
+
+
+def test_a_consumer_agrees(stage: Stage) -> None:
+    reading = stage.consumer("reader-1")
+    stage.agree(agreement())
+    reading.routed.follow()
+    assert stage.agreed() == {"reader-1": 1}
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "match"),
+    [
+        ({"group_id": "g"}, {}, "group_id is None"),
+        ({}, {"group_id": "g"}, "group_id"),
+        ({"group_id": "g"}, {"group_id": "g", "enable_auto_commit": True}, "enable_auto_commit"),
+        ({"group_id": "g", "auto_offset_reset": "latest"}, {"group_id": "g"}, "auto_offset_reset"),
+    ],
+)
+def test_consumers_with_other_options_are_refused(
+    stage: Stage, origin: dict[str, Any], target: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(HeadroomError, match=match):
+        RoutedConsumer(
+            FakeConsumer(stage.origin, **origin),
+            FakeConsumer(stage.target, **target),
+            FakeProducer(stage.target, instant=True),
+            stage.reader(),
+            "reader",
+        )

@@ -1,0 +1,365 @@
+"""A routed producer: what it acknowledges, holds and moves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka import TopicPartition
+from kafka.errors import IllegalStateError, KafkaTimeoutError
+from kafka.partitioner import StickyPartitioner
+
+from headroom.routing import RoutedProducer
+from headroom.routing.producer.partition_route import UnknownFateError
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd
+from tests.unit.builders.agreements import TOPIC, agreement
+from tests.unit.builders.routing import P0, Router, Stage
+from tests.unit.fakes.kafka_clients import FakeCluster, FakeConsumer, FakeProducer, Stored
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    stage = Stage(patch=monkeypatch)
+    yield stage
+    stage.end()
+
+
+def send(router: Router, *values: bytes) -> list[Any]:
+    return [router.routed.send(TOPIC, value, partition=0) for value in values]
+
+
+def offsets(futures: list[Any]) -> list[int | None]:
+    """Offsets of acknowledged records; None for others."""
+    return [future.value.offset if future.is_done and future.exception is None else None for future in futures]
+
+
+def answer(router: Router, count: int) -> None:
+    for _ in range(count):
+        assert router.origin.answer(P0)
+
+
+def test_without_a_migration_futures_are_the_origins_own(stage: Stage) -> None:
+    router = stage.producer()
+    (future,) = send(router, b"a")
+    assert future is router.origin.waiting[P0][0].future
+    answer(router, 1)
+    assert offsets([future]) == [0]
+
+
+def test_a_switch(stage: Stage) -> None:
+    """E is 2, the base 3: what lands at 2 and 3 goes to offsets 3 and 4 of the target, as client offsets 2 and 3."""
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = stage.producer()
+    stage.agree(agreement(end_offset=2))
+    router.routed.follow()
+    stage.agree(agreement(end_offset=2, status="migrating"))
+    router.routed.follow()
+    futures = send(router, b"a", b"b", b"c", b"d")
+    answer(router, 3)
+    # c waits for nothing, while d may still land anywhere; so what follows them is not sent yet.
+    futures += send(router, b"e")
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"c"]
+    answer(router, 1)
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"c", b"d", b"e"]
+    assert offsets(futures) == [0, 1, None, None, None]
+    futures += send(router, b"f")
+    assert not router.origin.waiting[P0]
+    while router.target.answer(P0):
+        pass
+    assert offsets(futures) == [0, 1, 2, 3, 4, 5]
+    assert futures[5].get().offset == 5
+    assert stage.target.values(TOPIC)[3:] == [b"c", b"d", b"e", b"f"]
+
+
+def test_while_planned_what_lands_beyond_is_held(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement(end_offset=1))
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    futures += send(router, b"c")
+    assert offsets(futures) == [0, None, None]
+    assert not router.target.waiting[P0]
+    assert not router.origin.waiting[P0]
+    with pytest.raises(KafkaTimeoutError):
+        router.routed.flush(0.01)
+
+
+def test_another_end_offset_acknowledges_what_is_below_it_and_sends_the_rest(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement(end_offset=1))
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    futures += send(router, b"c")
+    stage.agree(agreement(end_offset=9, number=2))
+    router.routed.follow()
+    assert offsets(futures) == [0, 1, None]
+    answer(router, 1)
+    assert offsets(futures) == [0, 1, 2]
+
+
+def test_a_withdrawn_migration_acknowledges_and_sends_all(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement(end_offset=1))
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    futures += send(router, b"c")
+    stage.writer.write([], withdrawn=[agreement()])
+    router.routed.follow()
+    answer(router, 1)
+    assert offsets(futures) == [0, 1, 2]
+
+
+def test_a_record_of_unknown_fate_is_an_error_and_is_never_moved(stage: Stage) -> None:
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = stage.producer()
+    stage.agree(agreement(end_offset=1))
+    router.routed.follow()
+    stage.agree(agreement(end_offset=1, status="migrating"))
+    router.routed.follow()
+    lost, moved, last = send(router, b"a", b"b", b"c")
+    router.origin.lose(P0, stored=True)
+    answer(router, 1)
+    router.origin.lose(P0, stored=False)
+    assert isinstance(lost.exception, KafkaTimeoutError)
+    assert isinstance(last.exception, KafkaTimeoutError)
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"b"]
+    router.target.answer(P0)
+    assert offsets([moved]) == [1]
+
+
+def test_an_answer_without_an_offset_is_an_unknown_fate(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement())
+    router.routed.follow()
+    (future,) = send(router, b"a")
+    sent = router.origin.waiting[P0].popleft()
+    sent.future.success(type("Metadata", (), {"offset": -1})())
+    assert isinstance(future.exception, UnknownFateError)
+
+
+def test_once_the_origin_is_full_a_new_producer_writes_to_the_target_alone(stage: Stage) -> None:
+    stage.agree(agreement())
+    stage.agree(agreement(status="migrating"))
+    stage.agree(agreement(status="migrated"))
+    router = stage.producer()
+    send(router, b"a")
+    assert not router.origin.waiting[P0]
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"a"]
+
+
+@pytest.mark.parametrize("change", [{"ignore_origin": True}, {"origin_end": 1}])
+def test_an_origin_that_is_given_up_gets_no_more_records(stage: Stage, change: dict[str, Any]) -> None:
+    router = stage.producer()
+    stage.agree(agreement())
+    router.routed.follow()
+    stage.agree(agreement(status="migrating"))
+    router.routed.follow()
+    futures = send(router, b"a")
+    stage.agree(agreement(status="migrating", **change))
+    router.routed.follow()
+    futures += send(router, b"b")
+    # The first one may still be on the origin; the second must not pass it.
+    assert not router.target.waiting[P0]
+    router.origin.lose(P0, stored=False)
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"b"]
+    assert futures[0].exception is not None
+
+
+def test_a_producer_agrees_after_all_that_it_sent_before_is_answered(stage: Stage) -> None:
+    router = stage.producer()
+    futures = send(router, b"a")
+    stage.agree(agreement())
+    assert stage.agreed() == {}
+    router.routed.follow()
+    assert stage.agreed() == {"writer": 1}
+    # The fake answers all when it is flushed.
+    assert offsets(futures) == [0]
+
+
+def test_a_record_that_is_sent_while_its_producer_agrees_is_held_too(stage: Stage) -> None:
+    """The agreement comes between the look at the routes and the return of the origin's ``send``."""
+    router = stage.producer()
+    stage.origin.logs[P0] += [Stored(b"", b"x")] * 3
+    stage.agree(agreement(end_offset=3))
+    router.origin.flush = lambda timeout=None: None  # type: ignore[method-assign]
+
+    def follow_once() -> None:
+        router.origin.after_send = lambda: None
+        router.routed.follow()
+
+    router.origin.after_send = follow_once
+    futures = send(router, b"a")
+    assert stage.agreed() == {"writer": 1}
+    answer(router, 1)
+    assert offsets(futures) == [None]
+    stage.agree(agreement(end_offset=3, status="migrating"))
+    router.routed.follow()
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"a"]
+
+
+def test_too_much_that_is_held_is_an_error(stage: Stage) -> None:
+    """100 bytes are held at most, 60 and 60 are more."""
+    router = stage.producer()
+    router.origin.config["max_block_ms"] = 10
+    stage.agree(agreement(end_offset=0))
+    router.routed.follow()
+    send(router, b"a")
+    answer(router, 1)
+    send(router, b"b" * 60)
+    with pytest.raises(KafkaTimeoutError, match="60 bytes"):
+        send(router, b"c" * 60)
+
+
+def test_the_leader_before_is_reported_with_what_it_acknowledged(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement())
+    router.routed.follow()
+    send(router, b"a", b"b", b"c")
+    answer(router, 2)
+    stage.origin.epochs[P0] = 4
+    answer(router, 1)
+    router.routed.follow()
+    reader = stage.reader()
+    reader.read_to_end(1.0)
+    assert reader.reports["writer"].acknowledged == (AcknowledgedEnd(TOPIC, 0, 0, 2),)
+    assert reader.reports["writer"].acks == "all"
+
+
+def test_a_close_fails_what_is_held(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement(end_offset=0))
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    router.routed.close(timeout=0.01)
+    assert [type(future.exception) for future in futures] == [KafkaTimeoutError] * 2
+    with pytest.raises(IllegalStateError):
+        send(router, b"c")
+
+
+def test_a_callback_gets_the_client_offset(stage: Stage) -> None:
+    stage.agree(agreement())
+    stage.agree(agreement(status="migrating"))
+    stage.agree(agreement(status="migrated"))
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = stage.producer(instant=True)
+    seen: list[int] = []
+    (future,) = send(router, b"a")
+    future.add_callback(lambda metadata: seen.append(metadata.offset))
+    assert seen == [10]
+    assert future.value.offset == 10
+    assert future.succeeded()
+
+
+def test_keys_and_values_are_serialized_once_for_both_clusters(stage: Stage) -> None:
+    stage.agree(agreement(end_offset=0))
+    router = stage.producer()
+    router.routed._value_serializer = router.routed._key_serializer = lambda text: json.dumps(text).encode()
+    value = {"n": 1}
+    router.routed.send(TOPIC, value, key="k")
+    answer(router, 1)
+    value["n"] = 2
+    stage.agree(agreement(end_offset=0, status="migrating"))
+    router.routed.follow()
+    (sent,) = router.target.waiting[P0]
+    assert (sent.stored.key, sent.stored.value) == (b'"k"', b'{"n": 1}')
+
+
+def test_the_time_of_a_moved_record_is_that_of_its_sending(stage: Stage) -> None:
+    stage.agree(agreement(end_offset=0))
+    stage.agree(agreement(end_offset=0, status="migrating"))
+    router = stage.producer()
+    router.routed.send(TOPIC, b"a", timestamp_ms=7)
+    router.routed.send(TOPIC, b"b")
+    first, second = (sent.stored.timestamp for sent in router.origin.waiting[P0])
+    answer(router, 2)
+    assert [sent.stored.timestamp for sent in router.target.waiting[P0]] == [first, second]
+    assert first == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"transactional_id": "t"}, "transactional_id"),
+        ({"acks": 0}, "acks is 0"),
+        ({"value_serializer": str}, "value_serializer"),
+        ({"partitioner": StickyPartitioner()}, "partitioner"),
+    ],
+)
+def test_producers_with_other_options_are_refused(stage: Stage, options: dict[str, Any], match: str) -> None:
+    origin = FakeProducer(stage.origin, **options)
+    with pytest.raises(HeadroomError, match=match):
+        RoutedProducer(origin, FakeProducer(stage.target, instant=True), stage.reader(), "writer")
+
+
+def test_one_cluster_under_both_names_is_refused(stage: Stage) -> None:
+    with pytest.raises(HeadroomError, match="the same cluster"):
+        RoutedProducer(FakeProducer(stage.target), FakeProducer(stage.target), stage.reader(), "writer")
+
+
+def test_without_the_agreements_nothing_is_written(stage: Stage) -> None:
+    stage.target.logs[TopicPartition(MIGRATIONS_TOPIC, 0)].append(Stored(b"x", b"y"))
+    with pytest.raises(HeadroomError, match="not one of Headroom's"):
+        stage.producer()
+
+
+def test_after_a_record_that_cannot_be_read_nothing_is_written(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headroom.routing.producer.routed_producer._FOLLOW_S", 0.001)
+    router = stage.producer()
+    stage.target.logs[TopicPartition(MIGRATIONS_TOPIC, 0)].append(Stored(b"x", b"y"))
+    router.routed._thread.join(5)
+    with pytest.raises(HeadroomError, match="offset"):
+        send(router, b"a")
+
+
+def test_a_second_process_with_the_same_name_stops_the_first(stage: Stage) -> None:
+    first = stage.producer()
+    first.routed.follow()
+    second = stage.producer()
+    with pytest.raises(HeadroomError, match="another process has taken this name"):
+        first.routed.follow()
+    second.routed.follow()
+
+
+def test_unequal_partition_counts_are_not_agreed_to(stage: Stage) -> None:
+    router = stage.producer()
+    stage.target.topics_ = {**stage.target.topics_, TOPIC: 2}
+    stage.agree(agreement())
+    for _ in range(2):
+        with pytest.raises(HeadroomError, match="the origin has 1 partitions, the target 2"):
+            router.routed.follow()
+    assert stage.agreed() == {}
+
+
+def test_a_partition_that_goes_to_a_third_cluster_is_not_agreed_to(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement(target_cluster_id="third"))
+    with pytest.raises(HeadroomError, match="third"):
+        router.routed.follow()
+    assert stage.agreed() == {}
+
+
+def test_migrations_of_other_origins_and_mirrors_change_nothing(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement(origin_cluster_id="third"), agreement(topic="other", method="mirrored"))
+    router.routed.follow()
+    (future,) = send(router, b"a")
+    assert future is router.origin.waiting[P0][0].future
+
+
+def test_a_target_that_does_not_answer_stops_no_producer(stage: Stage) -> None:
+    cluster = FakeCluster("new", stage.target.topics_)
+    consumer = FakeConsumer(cluster)
+    assert consumer.end_offsets([P0]) == {P0: 0}
+    router = stage.producer()
+    router.routed._reader._consumer.fails = KafkaTimeoutError()
+    with pytest.raises(KafkaTimeoutError):
+        router.routed.follow()
+    assert not router.routed._follower.is_final(KafkaTimeoutError())
+    send(router, b"a")
