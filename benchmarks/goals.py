@@ -165,7 +165,7 @@ GOALS: dict[str, Goal] = {
     "mirror_skipped": Goal("at most", 0),
     "mirror_read_twice": Goal("at most", 200),
     "mirror_read_twice_exact": Goal("at most", 0),
-    "mirror_without_offset": Goal("at most", 0),
+    "mirror_without_offset_exact": Goal("at most", 0),
     "mirror_killed_skipped": Goal("at most", 0),
     "translate_behind_kafka": Goal("at most", 0),
     "translate_past_record": Goal("at most", 0),
