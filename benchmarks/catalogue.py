@@ -282,7 +282,7 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
     BenchGroup(
         "mirror",
         "Do groups that move to a mirror of MirrorMaker 2 skip no record, and read few again?",
-        None,
+        4,
         mirror.measure,
         mirror.MirrorOptions,
     ),

@@ -14,12 +14,13 @@ counts those for which the syncs give no offset, and ``mirror_without_offset_exa
 
 A sync is due after 100 records (``offset.lag.max``), but MirrorMaker sends at most ten at a time, and leaves out those
 that are due meanwhile. So syncs are farther apart where it catches up, the more so the more records a batch has: with
-records of 10 bytes, groups read up to 1,229 again, and 3 of 200 were before the first sync.
+records of 10 bytes, groups read up to 1,229 again, and 6 of 200 partitions were before the first sync.
 
 The same again with MirrorMaker killed instead of stopped, so that it copies the records of its last seconds twice.
 ``mirror_killed_skipped``, ``mirror_killed_read_twice_exact`` and ``mirror_killed_without_offset_exact`` are these
-figures. The place of a record that was copied twice is the first copy, and all between both copies is read again.
-Syncs alone mostly give no offset before the restart, because it looks like a rewind of the origin.
+figures. If MirrorMaker leaves out the sync that shows the restart, ``--exact`` takes the first of two copies, and what
+is between them is read again: up to 549 records of 10 bytes. Syncs alone mostly give no offset before the restart,
+because it looks like a rewind of the origin.
 
 **Cases.** ``translate_behind_kafka`` counts offsets of random mirrors at which ``translate`` has no answer, or an
 earlier one, than a model of Kafka's ``OffsetSyncStore``. ``translate_past_record`` counts those from which a reader
