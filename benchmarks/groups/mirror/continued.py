@@ -23,7 +23,7 @@ class Continued(NamedTuple):
     read_twice: int
 
 
-class Checkpoint(NamedTuple):
+class MirrorCheckpoint(NamedTuple):
     """A checkpoint of MirrorMaker.
 
     Attributes:
@@ -52,7 +52,7 @@ def continued(committed: int, end: int, mirror: Sequence[int], offset: int) -> C
     return Continued(len(set(range(committed, end)) - set(read)), sum(origin < committed for origin in read))
 
 
-def parse_checkpoint(key: bytes, value: bytes) -> Checkpoint:
+def parse_checkpoint(key: bytes, value: bytes) -> MirrorCheckpoint:
     """Return the checkpoint in a record of ``<alias>.checkpoints.internal``.
 
     Source: Kafka 4.0, ``org.apache.kafka.connect.mirror.Checkpoint``.
@@ -60,7 +60,7 @@ def parse_checkpoint(key: bytes, value: bytes) -> Checkpoint:
     group, at = _text(key, 0)
     topic, at = _text(key, at)
     _, origin, target = _OFFSETS.unpack_from(value)
-    return Checkpoint(group, TopicPartition(topic, *_PARTITION.unpack_from(key, at)), origin, target)
+    return MirrorCheckpoint(group, TopicPartition(topic, *_PARTITION.unpack_from(key, at)), origin, target)
 
 
 def _text(content: bytes, at: int) -> tuple[str, int]:

@@ -195,11 +195,9 @@ def mirrored_topic(partitions: int) -> Iterator[MirroredTopic]:
         )
         writer = stack.enter_context(NumberedWriter(origin.bootstrap_servers, partitions))
         writer.write(_BACKLOG)
-        clusters = [
-            MirroredCluster(ORIGIN, origin.bootstrap_servers),
-            MirroredCluster(TARGET, target.bootstrap_servers),
-        ]
-        maker = stack.enter_context(MirrorMaker(target.folder, *clusters, TOPIC))
+        from_cluster = MirroredCluster(ORIGIN, origin.bootstrap_servers)
+        to_cluster = MirroredCluster(TARGET, target.bootstrap_servers)
+        maker = stack.enter_context(MirrorMaker(target.folder, from_cluster, to_cluster, TOPIC))
         cluster = stack.enter_context(MigrationCluster(settings.migration.origin, ORIGIN))
         writer.start()
         yield MirroredTopic(settings, partitions, writer, maker, cluster)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from benchmarks.groups.mirror import random_cases
-from benchmarks.groups.mirror.continued import Checkpoint, Continued, continued, parse_checkpoint
+from benchmarks.groups.mirror.continued import Continued, MirrorCheckpoint, continued, parse_checkpoint
 from benchmarks.groups.mirror.random_cases import case_figures
 from headroom.planning.migration import translate
 from headroom.schemas.keys import TopicPartition
@@ -35,7 +35,7 @@ def test_records_that_a_group_skips_and_reads_again(committed: int, offset: int,
 def test_a_checkpoint_is_read_as_mirror_maker_writes_it() -> None:
     key = struct.pack(">h7sh10si", 7, b"billing", 10, b"old.orders", 3)
     value = struct.pack(">hqqh", 0, 700, 751, 0)
-    assert parse_checkpoint(key, value) == Checkpoint("billing", TopicPartition("old.orders", 3), 700, 751)
+    assert parse_checkpoint(key, value) == MirrorCheckpoint("billing", TopicPartition("old.orders", 3), 700, 751)
 
 
 @pytest.mark.parametrize(("shift", "wrong"), [(0, ()), (-1, ("behind",)), (1, ("past",))])
