@@ -150,7 +150,10 @@ def _run(groups: int, killed: bool, on_progress: OnProgress) -> _Run:
         on_progress("MirrorMaker copies")
         time.sleep(_COPIES_S)
         topic.stop_groups(groups // 2, chance)
-        topic.maker.stop(*([0.0] if killed else []))
+        if killed:
+            topic.maker.kill()
+        else:
+            topic.maker.stop()
         on_progress(f"MirrorMaker was {'killed' if killed else 'stopped'}")
         time.sleep(_DOWN_S)
         before = max(topic.mirror_ends())

@@ -63,11 +63,13 @@ class MirrorMaker:
         command = [java_command(), *_JVM, "-cp", jars, _MAIN, str(self._properties)]
         self._pid = self._guardian.spawn(command, self.log)
 
-    def stop(self, grace_s: float = _GRACE_S) -> None:
-        """End it; it is killed if it has not ended within ``grace_s`` seconds, and at once if that is 0."""
-        if self._pid is not None and psutil.pid_exists(self._pid):
-            end([psutil.Process(self._pid)], grace_s)
-        self._pid = None
+    def stop(self) -> None:
+        """Let it end; it is killed if it has not ended within a minute."""
+        self._end(_GRACE_S)
+
+    def kill(self) -> None:
+        """Kill it at once, as a crash would."""
+        self._end(0)
 
     def require_alive(self) -> None:
         """Check that it runs.
@@ -86,6 +88,11 @@ class MirrorMaker:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Kill it."""
         self._guardian.kill_all()
+
+    def _end(self, grace_s: float) -> None:
+        if self._pid is not None and psutil.pid_exists(self._pid):
+            end([psutil.Process(self._pid)], grace_s)
+        self._pid = None
 
 
 def _settings(origin: MirroredCluster, target: MirroredCluster, topic: str) -> dict[str, str]:
