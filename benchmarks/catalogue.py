@@ -31,6 +31,7 @@ from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
 from benchmarks.groups.idle import group as idle
 from benchmarks.groups.large_moves import group as large_moves
+from benchmarks.groups.mirror import group as mirror
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
 from benchmarks.groups.plan import tiered
@@ -277,6 +278,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         30,
         proposals.measure,
         proposals.ProposalsOptions,
+    ),
+    BenchGroup(
+        "mirror",
+        "Do groups that move to a mirror of MirrorMaker 2 skip no record, and read few again?",
+        4,
+        mirror.measure,
+        mirror.MirrorOptions,
     ),
     BenchGroup("seeded", "Does a test catch each of 40 defects?", 21, seeded.measure, seeded.SeededOptions),
     BenchGroup(

@@ -30,9 +30,10 @@ REQUIRED = {
     "agents": ("jolokia-agent-jvm-", "jmx_prometheus_javaagent-"),
     "zookeeper": ("kafka_2.13-", "zookeeper-", "slf4j-reload4j-"),
     "remote-storage": ("kafka-storage-",),
+    "mirror": ("connect-mirror-", "connect-runtime-", "jetty-server-"),
 }
 # About what a configuration brings.
-SIZES = {"spark": 24e6, "kafka": 47e6, "agents": 4e6, "zookeeper": 48e6, "remote-storage": 1e6}
+SIZES = {"spark": 24e6, "kafka": 47e6, "agents": 4e6, "zookeeper": 48e6, "remote-storage": 1e6, "mirror": 11e6}
 _CENTRAL = "https://repo1.maven.org/maven2/"
 # Ivy and what it needs, with their SHA-256: the versions that PySpark ships.
 _IVY = {

@@ -36,9 +36,9 @@ _NO_SPACE = "No space left on device"
 LEVELS = {
     "packages": (),
     "jars": ("spark", "kafka", "agents"),
-    "all-jars": ("spark", "kafka", "agents", "zookeeper", "remote-storage"),
+    "all-jars": ("spark", "kafka", "agents", "zookeeper", "remote-storage", "mirror"),
     "spark": ("spark", "kafka", "agents"),
-    "tests": ("spark", "kafka", "agents", "zookeeper", "remote-storage"),
+    "tests": ("spark", "kafka", "agents", "zookeeper", "remote-storage", "mirror"),
 }
 _WITH_SPARK = ("spark", "tests")
 
