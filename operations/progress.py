@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+_NOTE_EVERY = 20_000
+_T = TypeVar("_T")
 # Gets one sentence.
 OnText = Callable[[str], None]
 
@@ -24,3 +26,17 @@ class ProgressReceiver(Protocol):
     def print_line(self, text: str) -> None:
         """Report what has been done."""
         ...
+
+
+def noted(items: Iterable[_T], progress: ProgressReceiver, text: Callable[[_T], str]) -> Iterator[_T]:
+    """Yield items, and report now and then how far it is.
+
+    Args:
+        items: the items, very many.
+        progress: gets the notes.
+        text: returns the note at an item.
+    """
+    for number, item in enumerate(items):
+        if number % _NOTE_EVERY == 0:
+            progress.note(text(item))
+        yield item

@@ -10,11 +10,11 @@ from headroom.routing.agreement import AgreementReader
 from headroom.routing.reporter import NameTakenError, Reporter
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import PartitionAgreement
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
 
 READ_TIMEOUT_S = 10.0
 # Methods by which the offsets of clients change at the end offset. Mirrors and links copy records themselves.
-_ROUTED = ("routed", "drained")
+_ROUTED = (MigrationMethod.ROUTED.value, MigrationMethod.DRAINED.value)
 
 
 class AgreementFollower:

@@ -127,6 +127,20 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str |
     click.echo("\n".join(line.rstrip() for line in capture.get().rstrip().splitlines()), err=err)
 
 
+def print_first_rows(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]], most: int) -> None:
+    """Print the first rows of a table, and how many there are besides.
+
+    Args:
+        title: the title.
+        header: names of the columns.
+        rows: the rows.
+        most: rows that are printed; ``--format json`` has all.
+    """
+    print_table(title, header, rows[:most])
+    if len(rows) > most:
+        echo(f"and {len(rows) - most} more; --format json shows all")
+
+
 def console(stream: TextIO | None = None) -> Console:
     """Return a console with the width of the terminal, or 160 columns in a pipe.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from headroom.cli.common.output import echo, print_table
+from headroom.cli.common.output import echo, print_first_rows, print_table
 from headroom.cluster.elections.executor import BatchResult
 from headroom.cluster.elections.preconditions import list_partitions
 from headroom.operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
@@ -110,9 +110,7 @@ def _others(planned: PlannedElections) -> str:
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
     if rows:
         echo()
-        print_table(title, header, rows[:MAX_ROWS])
-    if len(rows) > MAX_ROWS:
-        echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
+        print_first_rows(title, header, rows, MAX_ROWS)
 
 
 def _broker_rows(planned: PlannedElections) -> list[tuple[str | Text, ...]]:

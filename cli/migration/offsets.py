@@ -19,8 +19,8 @@ from headroom.cli.migration.options import copied_option, exact_option, group_op
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.set_offsets import commit_translated, write_offsets
 from headroom.operations.migration.translation import TranslationRequest, translate_offsets
-from headroom.planning.migration.plan.planned import MigrationMethod
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import MigrationMethod
 from headroom.schemas.text import shell_quoted
 
 

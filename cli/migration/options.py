@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import click
 
-from headroom.cli.common.output import console, echo, print_table
+from headroom.cli.common.output import console, echo, print_first_rows
 from headroom.cli.common.progress import ProgressView
-from headroom.planning.migration.plan.planned import MigrationMethod
+from headroom.schemas.migrations import MigrationMethod
 from headroom.schemas.text.amounts import UNKNOWN
 
 # Rows of a table on a terminal; JSON has all.
@@ -44,6 +44,4 @@ def count_text(count: int | None) -> str:
 def print_rows(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print the first rows of a table, and how many there are besides."""
     echo()
-    print_table(title, header, rows[:_MAX_ROWS])
-    if len(rows) > _MAX_ROWS:
-        echo(f"and {len(rows) - _MAX_ROWS} more; --format json shows all")
+    print_first_rows(title, header, rows, _MAX_ROWS)

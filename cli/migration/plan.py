@@ -13,7 +13,7 @@ from headroom.cli.migration.options import progress_view
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.plan import plan_migration
-from headroom.planning.migration.plan.planned import MigrationMethod
+from headroom.schemas.migrations import MigrationMethod
 
 
 @click.command(short_help="Show when partitions change to the target, who is left, and what forbids it.")
@@ -22,7 +22,7 @@ from headroom.planning.migration.plan.planned import MigrationMethod
 @with_format
 @click.option(
     "--method",
-    type=click.Choice([method.value for method in MigrationMethod]),
+    type=click.Choice([MigrationMethod.DRAINED.value, MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),
     default=MigrationMethod.DRAINED.value,
     show_default=True,
     help="How the target gets its records: drained, none are copied, and producers are moved by hand; mirrored, by "

@@ -14,7 +14,7 @@ from headroom.cli.migration.offsets_view import print_translation, translation_j
 from headroom.cli.migration.options import copied_option, exact_option, group_option, progress_view
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.translation import TranslationRequest, translate_offsets
-from headroom.planning.migration.plan.planned import MigrationMethod
+from headroom.schemas.migrations import MigrationMethod
 
 
 @click.command(short_help="Show where a group continues on the target, and what that rests on.")

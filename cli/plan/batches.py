@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headroom.cli.common.output import echo, print_table
+from headroom.cli.common.output import echo, print_first_rows, print_table
 from headroom.operations.plans.result import PlanResult
 from headroom.planning.reassignments.batches.batch import ReassignmentBatch
 from headroom.planning.reassignments.batches.batching import BatchedPlan, BatchOption
@@ -28,9 +28,7 @@ def print_batches(result: PlanResult) -> None:
         print_table("Fewer and more batches", _OPTIONS, [_option_row(option, cut) for option in cut.options])
         echo()
     rows = [_batch_row(number, cut) for number in range(1, len(cut.batches) + 1)]
-    print_table("Batches", _BATCHES, rows[:MAX_ROWS])
-    if len(rows) > MAX_ROWS:
-        echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
+    print_first_rows("Batches", _BATCHES, rows, MAX_ROWS)
 
 
 def _lines(cut: BatchedPlan, result: PlanResult) -> Iterator[str]:

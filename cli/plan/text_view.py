@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from headroom.cli.common.output import echo, print_table
+from headroom.cli.common.output import echo, print_first_rows
 from headroom.cli.plan.batches import print_batches
 from headroom.operations.plans.result import PlanResult
 from headroom.planning.log_dirs.duration import DirectoryEstimate
@@ -167,9 +167,7 @@ def _usual_rule_lines(result: PlanResult) -> Iterator[str]:
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows:
         return
-    print_table(title, header, rows[:MAX_ROWS])
-    if len(rows) > MAX_ROWS:
-        echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
+    print_first_rows(title, header, rows, MAX_ROWS)
     echo()
 
 

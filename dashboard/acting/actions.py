@@ -210,8 +210,8 @@ class Actions:
         """
         action = self.read(action_id)
         folder = _last_change(self._folder / action_id)
-        pid = _pid_of(folder)
-        if action.progress is not ActionProgress.CHANGING or pid is None or not is_running(folder):
+        pid = _pid_of(folder) if action.progress is ActionProgress.CHANGING else None
+        if pid is None or not is_running(folder):
             raise HeadroomError("This action", "is not being carried out", "Load its page again.")
         try:
             (folder / _STOPPING_FILE).touch(exist_ok=False)

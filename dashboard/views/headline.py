@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
@@ -63,8 +63,10 @@ def headline(site: Site, address: Address) -> Headline:
         return Headline(Tone.UNKNOWN, text, view_time)
     firing = [a for a in site.alerts(address) or () if a.event.state == AlertState.FIRING.value]
     firing.sort(key=lambda a: (Severity.of(a.event.severity).rank, -a.event.tick_ms))
-    over = [alert for alert in firing if _is_over(alert, moment, site.watched(moment.cluster))]
-    firing = [alert for alert in firing if alert not in over]
+    watched = site.watched(moment.cluster)
+    ends = {s.subject for s in moment.statuses if _ends_alerts(s, watched)}
+    over = [alert for alert in firing if _is_over(alert, moment, ends)]
+    firing = [alert for alert in firing if not _is_over(alert, moment, ends)]
     found = _of_moment(moment, view_time, firing)
     commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
     if commands is None:
@@ -112,16 +114,23 @@ def _of_moment(moment: ClusterMoment, view_time: ViewTime, firing: Sequence[Curr
     return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, view_time)
 
 
-def _is_over(alert: CurrentAlert, moment: ClusterMoment, watched: WatchedCluster) -> bool:
-    """Return whether a throttle has become enough since its alert, which ends only some ticks later."""
+def _ends_alerts(status: ThrottleStatus, watched: WatchedCluster) -> bool:
+    """Return whether a throttle is enough for the alerts on it to end."""
+    if status.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE):
+        return False
+    return bool(watched.recommender().policy.is_enough(status.load, watched.settings.alerts.exit_ratio))
+
+
+def _is_over(alert: CurrentAlert, moment: ClusterMoment, ends: Collection[str]) -> bool:
+    """Return whether a throttle has become enough since its alert, which ends only some ticks later.
+
+    Args:
+        alert: a firing alert.
+        moment: the tick that is shown.
+        ends: subjects whose throttle is enough by that tick.
+    """
     event = alert.event
-    if event.kind not in _THROTTLE_KINDS or event.tick_ms >= moment.tick_ms:
-        return False
-    own = next((status for status in moment.statuses if status.subject == event.subject), None)
-    if own is None or own.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE):
-        return False
-    policy, exit_ratio = watched.recommender().policy, watched.settings.alerts.exit_ratio
-    return bool(policy.is_enough(own.load, exit_ratio))
+    return event.kind in _THROTTLE_KINDS and event.tick_ms < moment.tick_ms and event.subject in ends
 
 
 def _subjects(statuses: Sequence[ThrottleStatus]) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import LogRecord, RecordReader
 from headroom.operations.migration.clusters import targets_of
-from headroom.operations.progress import ProgressReceiver
+from headroom.operations.progress import ProgressReceiver, noted
 from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset
 from headroom.planning.migration.offset_syncs import translate
@@ -20,7 +20,6 @@ from headroom.planning.migration.readings import LogOffsets
 _BEFORE = 100
 # Offsets of the target that are searched for one record.
 _SEARCHED = 1_000_000
-_NOTE_EVERY = 20_000
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,8 @@ class ExactSearch:
             return None
         first = self._first(sought, target_log)
         end = min(target_log.end, first + _SEARCHED)
-        digests = (
-            (one.offset, one.digest) for one in self._noted(target_reader.read(self.own.target_name, first, end))
-        )
+        records = noted(target_reader.read(self.own.target_name, first, end), self.progress, self._note)
+        digests = ((one.offset, one.digest) for one in records)
         return exact_place(before.digest if before else None, [one.digest for one in following], digests)
 
     def _first(self, sought: Sequence[LogRecord], target_log: LogOffsets) -> int:
@@ -87,8 +85,5 @@ class ExactSearch:
         first = max(start, end if by_time is None else by_time, by_sync or 0)
         return min(first, end)
 
-    def _noted(self, records: Iterator[LogRecord]) -> Iterator[LogRecord]:
-        for number, record in enumerate(records):
-            if number % _NOTE_EVERY == 0:
-                self.progress.note(f"{self.own.target_name}: at offset {record.offset:,}")
-            yield record
+    def _note(self, record: LogRecord) -> str:
+        return f"{self.own.target_name}: at offset {record.offset:,}"

@@ -11,7 +11,6 @@ from headroom.operations.progress import ProgressReceiver
 from headroom.planning.migration.plan.forecast import forecast
 from headroom.planning.migration.plan.planned import (
     MigrationForecast,
-    MigrationMethod,
     PartitionReading,
     ReaderReading,
     TopicOnBoth,
@@ -20,6 +19,7 @@ from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from headroom.operations.migration.exact_search import ExactSearch
 from headroom.operations.migration.syncs import PartitionSyncs, read_mirror_syncs
 from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset, by_link, by_place, by_syncs
-from headroom.planning.migration.plan.planned import MigrationMethod, TopicOnBoth
+from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod
 
 
 @dataclass(frozen=True)

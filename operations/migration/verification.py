@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import RecordReader
 from headroom.operations.migration.clusters import MigrationClusters
-from headroom.operations.progress import OnText, ProgressReceiver
+from headroom.operations.progress import OnText, ProgressReceiver, noted
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
-_NOTE_EVERY = 20_000
 OffsetRange = tuple[int, int]
 
 
@@ -108,7 +107,9 @@ class _ReadLog:
     reader: RecordReader
 
     def offsets(self, committed: bool) -> OffsetRange:
-        log = self.cluster.log_offsets({self.name.topic: self.topic}).get(self.name, LogOffsets())
+        # Of this partition alone: a topic may have thousands, which are compared one after another.
+        alone = replace(self.topic, leaders={self.name.partition: self.topic.leaders[self.name.partition]})
+        log = self.cluster.log_offsets({self.name.topic: alone}).get(self.name, LogOffsets())
         end = log.stable if committed else log.end
         if log.start is None or end is None:
             subject, remedy = f"{self.name} on {self.cluster.subject}", "See that it has a leader, then run it again."
@@ -158,7 +159,9 @@ class _Comparing:
 
     def _digests(self, log: _ReadLog, offsets: OffsetRange, note: bool = False) -> Iterator[RecordDigest]:
         begin, end = offsets
-        for number, record in enumerate(log.reader.read(log.name, begin, end)):
-            if note and number % _NOTE_EVERY == 0:
-                self.progress.note(f"{log.name}: {record.offset - begin:,} of {end - begin:,} offsets")
+        records = log.reader.read(log.name, begin, end)
+        if note:
+            text = f"of {end - begin:,} offsets"
+            records = noted(records, self.progress, lambda record: f"{log.name}: {record.offset - begin:,} {text}")
+        for record in records:
             yield record.digest if self.with_timestamps else record.digest._replace(timestamp_ms=0)

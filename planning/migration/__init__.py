@@ -4,7 +4,8 @@
 from headroom.planning.migration.agreed_end import end_offset, reached_in_s
 from headroom.planning.migration.losses import lost_at_switch, lost_to_retention
 from headroom.planning.migration.offset_syncs import translate
-from headroom.planning.migration.split import MigrationStatus, Place, Routed, Split, client_offset, place, route
+from headroom.planning.migration.split import Place, Routed, Split, client_offset, place, route
+from headroom.schemas.migrations import MigrationStatus
 
 __all__ = [
     "MigrationStatus",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headroom.planning.migration.known import known_amount, known_offset
-from headroom.planning.migration.split import MigrationStatus, Split, client_offset
-from headroom.schemas.migrations import PartitionAgreement
+from headroom.planning.migration.split import Split, client_offset
+from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
 
 _ORDER = tuple(MigrationStatus)
 
@@ -149,7 +149,7 @@ def resumed_at(split: Split | None, origin_committed: int | None, target_committ
         target_committed: offset committed on the target; None or -1 if there is none.
     """
     on_origin = known_offset(origin_committed)
-    if split is None or split.end_offset is None or split.status == MigrationStatus.PLANNED:
+    if split is None or split.end_offset is None or not split.is_in_use:
         return on_origin
     on_target = client_offset(split, target_committed)
     if on_target is None:

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal
 
 from headroom.planning.migration.known import known_offset
-
-
-class MigrationStatus(str, Enum):
-    """Status of a partition in a migration.
-
-    PLANNED: the end offset is agreed, and the target is not in use yet. MIGRATING: from the end offset on the target is
-    in use. MIGRATED: the origin has reached its end. AGED: retention has passed on the origin, and it is not read.
-    """
-
-    PLANNED = "planned"
-    MIGRATING = "migrating"
-    MIGRATED = "migrated"
-    AGED = "aged"
+from headroom.schemas.migrations import MigrationStatus
 
 
 @dataclass(frozen=True)
@@ -45,6 +32,22 @@ class Split:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", MigrationStatus(self.status))
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the target is in use, so that the end offset is fixed."""
+        return self.status != MigrationStatus.PLANNED
+
+    @property
+    def is_origin_over(self) -> bool:
+        """Whether the origin has nothing left for readers: it is aged or ignored."""
+        return self.ignore_origin or self.status == MigrationStatus.AGED
+
+    @property
+    def shift(self) -> int | None:
+        """Client offset of a record on the target minus its offset there; None if the end or the base is unknown."""
+        end, base = known_offset(self.end_offset), known_offset(self.target_base_offset)
+        return None if end is None or base is None else end - base
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,8 @@ def client_offset(split: Split, target_offset: int | None) -> int | None:
     Returns:
         Client offset; None if an offset is unknown, or the record is from before the migration.
     """
-    end, base, offset = map(known_offset, (split.end_offset, split.target_base_offset, target_offset))
-    if end is None or base is None or offset is None or offset < base:
-        return None
-    return end + offset - base
+    shift, offset = split.shift, known_offset(target_offset)
+    return None if shift is None or offset is None or offset < split.target_base_offset else offset + shift
 
 
 def place(split: Split, client_offset: int | None) -> Place | None:
@@ -112,9 +113,9 @@ def place(split: Split, client_offset: int | None) -> Place | None:
         return None
     origin_end = known_offset(split.origin_end)
     lost = origin_end is not None and offset >= origin_end
-    if offset < end and not (lost or split.ignore_origin or split.status == MigrationStatus.AGED):
+    if offset < end and not (lost or split.is_origin_over):
         return Place("origin", offset) if split.origin_up else None
-    if base is None or split.status == MigrationStatus.PLANNED:
+    if base is None or not split.is_in_use:
         return None
     return Place("target", base + max(0, offset - end), max(0, end - offset))
 

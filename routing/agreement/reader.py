@@ -7,6 +7,7 @@ import time
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
+from headroom.routing.clients import require_options
 from headroom.schemas import keys
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.migrations import (
@@ -45,10 +46,7 @@ class AgreementReader:
         Raises:
             HeadroomError: the consumer has other options.
         """
-        for name, value in _NEEDED.items():
-            if consumer.config[name] != value:
-                rule = f"{name} is {consumer.config[name]!r}"
-                raise HeadroomError(f"consumer of {MIGRATIONS_TOPIC}", rule, f"Set {name} to {value!r}.")
+        require_options(f"consumer of {MIGRATIONS_TOPIC}", consumer.config, _NEEDED)
         self._consumer = consumer
         self._partition = TopicPartition(MIGRATIONS_TOPIC, 0)
         self._found = False

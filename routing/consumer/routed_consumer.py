@@ -12,7 +12,7 @@ from typing import Any
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError, NoOffsetForPartitionError
 
-from headroom.planning.migration import MigrationStatus, Split
+from headroom.planning.migration import Split
 from headroom.planning.migration.agreement import resumed_at
 from headroom.routing.agreement import AgreementReader
 from headroom.routing.clients import require_options, require_two_clusters, require_version
@@ -275,7 +275,7 @@ class RoutedConsumer:
         last: int = self._origin.end_offsets([partition])[partition]
         if split is None or split.end_offset is None or last < split.end_offset:
             return last
-        if split.status == MigrationStatus.PLANNED:
+        if not split.is_in_use:
             return split.end_offset
         return RoutedPartition(split, 0).client_position(self._target.end_offsets([partition])[partition])
 
@@ -370,4 +370,4 @@ class RoutedConsumer:
 
 def _asks_origin(split: Split | None) -> bool:
     """Return whether the origin still has something for readers."""
-    return split is None or not (split.ignore_origin or split.status == MigrationStatus.AGED)
+    return split is None or not split.is_origin_over

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from headroom.planning.migration import MigrationStatus, Place, Split, place
+from headroom.planning.migration import Place, Split, place
 
 _OFFSET = ConsumerRecord._fields.index("offset")
 
@@ -36,8 +36,7 @@ class RoutedPartition:
 
     def end_in_use(self) -> int | None:
         """Return the end offset once the target is in use, and it is fixed; None before."""
-        is_planned = self.split is None or self.split.status == MigrationStatus.PLANNED
-        return None if self.split is None or is_planned else self.split.end_offset
+        return self.split.end_offset if self.split is not None and self.split.is_in_use else None
 
     def origin_limit(self) -> int | None:
         """Return the client offset up to which the origin is read, exclusive; None: without a limit."""
@@ -73,5 +72,4 @@ class RoutedPartition:
         return target_offset + self._shift()
 
     def _shift(self) -> int:
-        split = self.split
-        return 0 if split is None or split.end_offset is None else split.end_offset - split.target_base_offset
+        return (None if self.split is None else self.split.shift) or 0

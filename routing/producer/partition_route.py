@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from headroom.planning.migration import MigrationStatus, Split, client_offset, place
+from headroom.planning.migration import MigrationStatus, Split, place
 from headroom.routing.producer.futures import RoutedFuture, TargetFuture, shifted
 from headroom.schemas.migrations import AcknowledgedEnd
 
@@ -146,7 +146,9 @@ class PartitionRoute:
                 is_kept = self._cluster_of(entry.answer.offset) == "origin"
                 (decided if is_kept else self._beyond).append(entry)
             # Once the target is in use, what follows a moved record goes there too.
-            self._stopped = bool(self._beyond) or _is_straight(split) or (self._stopped and _is_in_use(split))
+            self._stopped = (
+                bool(self._beyond) or _is_straight(split) or (self._stopped and split is not None and split.is_in_use)
+            )
             done = [(entry.future.success, entry.answer) for entry in decided]
             self._acknowledge(decided)
             done += self._advance()
@@ -268,11 +270,7 @@ class PartitionRoute:
         return None if found is None else found.side
 
     def _shift_in_use(self) -> int | None:
-        split = self._split
-        if split is None or not _is_in_use(split):
-            return None
-        first = client_offset(split, split.target_base_offset)
-        return None if first is None else first - split.target_base_offset
+        return self._split.shift if self._split is not None and self._split.is_in_use else None
 
     def _acknowledge(self, entries: list[_Entry]) -> None:
         if entries:
@@ -290,13 +288,9 @@ class PartitionRoute:
         self._epoch = epoch
 
 
-def _is_in_use(split: Split | None) -> bool:
-    return split is not None and split.status != MigrationStatus.PLANNED
-
-
 def _is_straight(split: Split | None) -> bool:
     """Return whether nothing is to be written to the origin, also before it has answered."""
-    if split is None or not _is_in_use(split):
+    if split is None or not split.is_in_use:
         return False
     return split.status in _ORIGIN_IS_FULL or split.ignore_origin or split.origin_end is not None
 

@@ -12,16 +12,47 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
 from typing import Any
 
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.json_text import decode_text, parse_json
 
 MIGRATIONS_TOPIC = "headroom.migrations"
 # Version of the record form that this Headroom writes; it reads no newer one.
 RECORD_VERSION = 1
-STATUSES = ("planned", "migrating", "migrated", "aged")
-METHODS = ("routed", "drained", "mirrored", "linked")
+
+
+class MigrationStatus(str, Enum):
+    """Status of a partition in a migration, in this order.
+
+    PLANNED: the end offset is agreed, and the target is not in use yet. MIGRATING: from the end offset on the target is
+    in use. MIGRATED: the origin has reached its end. AGED: retention has passed on the origin, and it is not read.
+    """
+
+    PLANNED = "planned"
+    MIGRATING = "migrating"
+    MIGRATED = "migrated"
+    AGED = "aged"
+
+
+class MigrationMethod(str, Enum):
+    """How records and readers get to the target.
+
+    ROUTED: clients use the routing library. DRAINED: nothing is copied; producers are moved by hand. MIRRORED:
+    MirrorMaker 2, or another mirror that keeps records but not offsets. LINKED: a cluster link, which keeps offsets
+    too.
+    """
+
+    ROUTED = "routed"
+    DRAINED = "drained"
+    MIRRORED = "mirrored"
+    LINKED = "linked"
+
+
+STATUSES = tuple(status.value for status in MigrationStatus)
+METHODS = tuple(method.value for method in MigrationMethod)
 
 
 @dataclass(frozen=True)
@@ -221,8 +252,8 @@ def _encoded(values: Mapping[str, Any]) -> bytes:
 
 def _decoded(subject: str, encoded: bytes | None) -> dict[str, Any]:
     try:
-        values = json.loads(encoded or b"")
-    except (ValueError, RecursionError):
+        values = parse_json(decode_text(encoded or b""))
+    except ValueError:
         values = None
     if not isinstance(values, dict):
         raise _foreign(subject, "its key and value are not JSON objects")

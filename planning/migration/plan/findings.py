@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from headroom.planning.migration.plan.planned import (
     MigrationFinding,
-    MigrationMethod,
     PlannedPartition,
     PlannedReader,
     TopicOnBoth,
 )
 from headroom.planning.migration.readings import MigratingTopic, TopicRules
+from headroom.schemas.migrations import MigrationMethod
 from headroom.schemas.text.amounts import duration_text
 
 

@@ -11,7 +11,6 @@ from headroom.planning.migration.agreed_end import end_offset, reached_in_s
 from headroom.planning.migration.plan.findings import partition_findings, topic_findings
 from headroom.planning.migration.plan.planned import (
     MigrationForecast,
-    MigrationMethod,
     PartitionReading,
     PlannedPartition,
     PlannedReader,
@@ -20,6 +19,7 @@ from headroom.planning.migration.plan.planned import (
 )
 from headroom.planning.migration.plan.retention import reader_retention
 from headroom.planning.migration.readings import TopicRules
+from headroom.schemas.migrations import MigrationMethod
 
 
 def forecast(

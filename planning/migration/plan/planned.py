@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from headroom.planning.migration.plan.retention import ReaderRetention
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.keys import TopicPartition
-
-
-class MigrationMethod(str, Enum):
-    """How records and readers get to the target.
-
-    DRAINED: nothing is copied; producers are moved by hand. MIRRORED: MirrorMaker 2, or another mirror that keeps
-    records but not offsets. LINKED: a cluster link, which keeps offsets too.
-    """
-
-    DRAINED = "drained"
-    MIRRORED = "mirrored"
-    LINKED = "linked"
 
 
 @dataclass(frozen=True)

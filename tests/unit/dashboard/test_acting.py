@@ -303,15 +303,21 @@ def test_the_same_command_is_not_carried_out_twice_at_a_time(actions: Actions, p
 def test_a_server_that_was_started_again_sees_what_goes_on(
     store: DashboardStore, actions: Actions, program: Program, clock: Clock
 ) -> None:
-    action_id = actions.begin(offer())
-    when_ended(actions, action_id)
-    program.waits()
-    actions.change(action_id)
+    action_id = changing(actions, program)
     again = Actions(str(store.path), program.command_line, clock)
     assert again.read(action_id).progress is ActionProgress.CHANGING
     assert [one.action_id for one in again.all()] == [action_id]
     program.waits(False)
     assert when_ended(again, action_id).progress is ActionProgress.DONE
+
+
+def changing(actions: Actions, program: Program) -> str:
+    """Return an action that is being carried out, and goes on."""
+    action_id = actions.begin(offer())
+    when_ended(actions, action_id)
+    program.waits()
+    actions.change(action_id)
+    return action_id
 
 
 def process_of(store: DashboardStore, action_id: str) -> psutil.Process:
@@ -323,10 +329,7 @@ def process_of(store: DashboardStore, action_id: str) -> psutil.Process:
 def test_a_command_outlives_its_worker_and_then_says_that_its_end_is_not_known(
     store: DashboardStore, actions: Actions, program: Program
 ) -> None:
-    action_id = actions.begin(offer())
-    when_ended(actions, action_id)
-    program.waits()
-    actions.change(action_id)
+    action_id = changing(actions, program)
     command = process_of(store, action_id)
     worker = command.parent()
     assert worker is not None
@@ -338,10 +341,7 @@ def test_a_command_outlives_its_worker_and_then_says_that_its_end_is_not_known(
 
 
 def test_a_command_that_is_killed_is_a_failure(store: DashboardStore, actions: Actions, program: Program) -> None:
-    action_id = actions.begin(offer())
-    when_ended(actions, action_id)
-    program.waits()
-    actions.change(action_id)
+    action_id = changing(actions, program)
     process_of(store, action_id).kill()
     failed = when_ended(actions, action_id)
     assert (failed.progress, failed.exit_code) == (ActionProgress.FAILED, -signal.SIGKILL)
@@ -362,10 +362,7 @@ def test_stopping_asks_as_ctrl_c_does(store: DashboardStore, actions: Actions, p
 def test_a_command_is_stopped_whose_process_is_not_written_yet(
     store: DashboardStore, actions: Actions, program: Program
 ) -> None:
-    action_id = actions.begin(offer())
-    when_ended(actions, action_id)
-    program.waits()
-    actions.change(action_id)
+    action_id = changing(actions, program)
     process = store.path / "_actions" / action_id / "change" / "process.json"
     until(process.exists)
     aside = process.rename(process.with_name("aside"))
@@ -483,10 +480,7 @@ def test_a_folder_that_others_can_write_is_not_read(store: DashboardStore, actio
 def test_a_clock_that_is_set_makes_no_running_change_lost(
     actions: Actions, program: Program, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    action_id = actions.begin(offer())
-    when_ended(actions, action_id)
-    program.waits()
-    actions.change(action_id)
+    action_id = changing(actions, program)
     until(lambda: "one" in actions.read(action_id).output)
     for passed_ms in (3_600_000, -3_600_000):
         clock.ms = TICK_MS + passed_ms
@@ -498,10 +492,7 @@ def test_a_clock_that_is_set_makes_no_running_change_lost(
 def test_a_command_whose_process_cannot_be_noted_goes_on_and_is_seen(
     store: DashboardStore, actions: Actions, program: Program, clock: Clock
 ) -> None:
-    action_id = actions.begin(offer())
-    when_ended(actions, action_id)
-    program.waits()
-    actions.change(action_id)
+    action_id = changing(actions, program)
     (store.path / "_actions" / action_id / "change" / "process.json").unlink(missing_ok=True)
     until(lambda: "one" in actions.read(action_id).output)
     clock.ms += 60_000

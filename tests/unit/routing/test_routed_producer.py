@@ -36,6 +36,16 @@ def offsets(futures: list[Any]) -> list[int | None]:
     return [future.value.offset if future.is_done and future.exception is None else None for future in futures]
 
 
+def migrating(stage: Stage, end_offset: int) -> Router:
+    """A router that has followed an agreement and the start of its migration."""
+    router = stage.producer()
+    stage.agree(agreement(end_offset=end_offset))
+    router.routed.follow()
+    stage.agree(agreement(end_offset=end_offset, status="migrating"))
+    router.routed.follow()
+    return router
+
+
 def answer(router: Router, count: int) -> None:
     for _ in range(count):
         assert router.origin.answer(P0)
@@ -52,11 +62,7 @@ def test_without_a_migration_futures_are_the_origins_own(stage: Stage) -> None:
 def test_a_switch(stage: Stage) -> None:
     """E is 2, the base 3: what lands at 2 and 3 goes to offsets 3 and 4 of the target, as client offsets 2 and 3."""
     stage.target.logs[P0] += [Stored(b"", b"before")] * 3
-    router = stage.producer()
-    stage.agree(agreement(end_offset=2))
-    router.routed.follow()
-    stage.agree(agreement(end_offset=2, status="migrating"))
-    router.routed.follow()
+    router = migrating(stage, 2)
     futures = send(router, b"a", b"b", b"c", b"d")
     answer(router, 3)
     # c waits for nothing, while d may still land anywhere; so what follows them is not sent yet.
@@ -117,11 +123,7 @@ def test_a_withdrawn_migration_acknowledges_and_sends_all(stage: Stage) -> None:
 
 def test_a_record_of_unknown_fate_is_an_error_and_is_never_moved(stage: Stage) -> None:
     stage.target.logs[P0] += [Stored(b"", b"before")] * 3
-    router = stage.producer()
-    stage.agree(agreement(end_offset=1))
-    router.routed.follow()
-    stage.agree(agreement(end_offset=1, status="migrating"))
-    router.routed.follow()
+    router = migrating(stage, 1)
     lost, moved, last = send(router, b"a", b"b", b"c")
     router.origin.lose(P0, stored=True)
     answer(router, 1)

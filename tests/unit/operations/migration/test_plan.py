@@ -7,10 +7,10 @@ import pytest
 from headroom.operations.migration import clusters as clusters_module
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.plan import MigrationPlan, plan_migration
-from headroom.planning.migration.plan.planned import MigrationMethod
 from headroom.schemas.config import CollectSettings, MigrationSettings, OriginSettings, Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod
 from tests.unit.fakes.migration_clusters import FakeMigrationCluster, QuietProgress, clusters_of
 
 ORDERS = [TopicPartition("orders", p) for p in (0, 1)]

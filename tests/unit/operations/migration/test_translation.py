@@ -11,11 +11,11 @@ import pytest
 from headroom.operations.migration.set_offsets import commit_translated, offsets_csv, write_offsets
 from headroom.operations.migration.translation import TranslationRequest, TranslationResult, translate_offsets
 from headroom.planning.migration.mirrors.reader_offsets import OffsetBasis
-from headroom.planning.migration.plan.planned import MigrationMethod
 from headroom.planning.migration.readings import TopicRules
 from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod
 from headroom.streaming.tables.journal import ActionJournal
 from tests.unit.fakes.migration_clusters import FakeMigrationCluster, QuietProgress, clusters_of, log_record
 

@@ -9,7 +9,6 @@ import pytest
 from headroom.planning.migration.plan.forecast import forecast
 from headroom.planning.migration.plan.planned import (
     MigrationForecast,
-    MigrationMethod,
     PartitionReading,
     PlannedReader,
     ReaderReading,
@@ -18,6 +17,7 @@ from headroom.planning.migration.plan.planned import (
 from headroom.planning.migration.plan.retention import ReaderRetention
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod
 
 NAME = TopicPartition("orders", 0)
 SAFE = TopicRules("delete", 604_800_000, -1, 2, False, "CreateTime")
@@ -25,7 +25,7 @@ TOPIC = TopicOnBoth("orders", MigratingTopic("a", {0: 1}, 3), SAFE)
 EMPTY = LogOffsets(0, 0, 0)
 # 20,000 records in 10 s.
 READING = PartitionReading(NAME, 80_000, LogOffsets(0, 100_000, 100_000, 1_000_000), 10.0, 1_000_000)
-DRAINED, MIRRORED, LINKED = MigrationMethod
+_, DRAINED, MIRRORED, LINKED = MigrationMethod
 
 
 def on_target(target: LogOffsets | None, rules: TopicRules | None = SAFE, partitions: int = 1) -> TopicOnBoth:
