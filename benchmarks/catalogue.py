@@ -39,6 +39,7 @@ from benchmarks.groups.precision import group as precision
 from benchmarks.groups.proposals import group as proposals
 from benchmarks.groups.reassign import crash_points
 from benchmarks.groups.reassign import group as reassign
+from benchmarks.groups.routed import group as routed
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard, million
 from benchmarks.groups.seeded_faults import group as seeded
@@ -285,6 +286,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         4,
         mirror.measure,
         mirror.MirrorOptions,
+    ),
+    BenchGroup(
+        "routed",
+        "What do clients of the routing library cost, and what do producers notice of a switch?",
+        15,
+        routed.measure,
+        routed.RoutedOptions,
     ),
     BenchGroup("seeded", "Does a test catch each of 40 defects?", 21, seeded.measure, seeded.SeededOptions),
     BenchGroup(

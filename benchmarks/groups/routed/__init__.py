@@ -1,0 +1,1 @@
+"""What clients of the routing library cost, and what they notice of a switch."""
