@@ -18,10 +18,11 @@ class BalanceSettings:
             the broker counts as in band.
         move_overhead: cost of a move besides its bytes, as bytes (or "256MB").
         propose_every_s: time between two proposals while the load of a broker is out of band, in seconds.
-        network_in_capacity: bytes that a broker can receive per second, replication included (or "1.25GB"). The goal
-            ``network_in_capacity`` allows 80 % of it; None: unknown, it limits nothing.
-        network_out_capacity: bytes that a broker can send per second, replication included (or "1.25GB"). The goal
-            ``network_out_capacity`` allows 80 % of it; None: unknown, it limits nothing.
+        network_in_capacity: bytes that a broker can receive per second, replication included (or "1.25GB"), at least
+            1 kB and at most 1 EB. The goal ``network_in_capacity`` allows 80 % of it; None: unknown, it limits nothing.
+        network_out_capacity: bytes that a broker can send per second, replication included (or "1.25GB"), at least
+            1 kB and at most 1 EB. The goal ``network_out_capacity`` allows 80 % of it; None: unknown, it limits
+            nothing.
         replica_capacity: number of replicas that a broker can have. The goal ``replica_capacity`` allows 80 % of it;
             None: unknown, it limits nothing.
         window: time of day in which batches start, such as "01:00-05:00" in UTC or "22:00-02:00 Europe/Berlin". Empty:

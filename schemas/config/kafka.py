@@ -68,8 +68,8 @@ class ClusterSettings(KafkaSettings):
 
     Attributes:
         name: name of the cluster in every table and alert.
-        replication_capacity: maximum replication traffic of one broker, in or out, in bytes per second (or "100MB");
-            None: unknown, recommendations have no upper limit.
+        replication_capacity: maximum replication traffic of one broker, in or out, in bytes per second (or "100MB"),
+            at least 1 kB and at most 1 EB; None: unknown, recommendations have no upper limit.
         log_dir_volumes: whether the log directories of a broker share a volume, which brokers do not report.
             "separate": each has its own. "shared": all are on one. "assumed": those that report the same size and about
             the same free bytes count as one, unless their logs take more than is used.

@@ -12,7 +12,8 @@ class SparkSettings:
     Attributes:
         master: Spark master. Empty: ``local[*,2]``, all cores and two attempts of a task. With ``spark-submit``, the
             master given there applies.
-        driver_memory: largest heap of the driver, if Headroom starts it. The heap starts small and grows as needed.
+        driver_memory: largest heap of the driver, if Headroom starts it, at least 450m. The heap starts small and grows
+            as needed.
         driver_java_options: additional JVM options of the driver, separated by spaces, if Headroom starts it; for
             example ``-XX:+HeapDumpOnOutOfMemoryError``.
         shuffle_partitions: partitions of every shuffle. Few are enough, because the data of a tick is small.

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
+from benchmarks.groups.fuzz.amounts.measure import measure_amounts
 from benchmarks.groups.fuzz.amounts.targets import targets
 from benchmarks.groups.fuzz.group import _read, _run_examples
 from benchmarks.groups.fuzz.made import TICK_MS, FuzzedRecord, records, tick
@@ -61,3 +62,10 @@ def test_valid_inputs_crash_no_reader() -> None:
 def test_every_option_and_setting_that_takes_an_amount_has_a_grammar_to_be_held_against() -> None:
     names = [target.name for target in targets()]
     assert len(names) == len(set(names)) > 100
+
+
+def test_options_and_settings_read_texts_as_their_grammars_do() -> None:
+    """With 100,000 texts it is the figure; these few show a rule that only one of the two sides knows."""
+    progress: list[str] = []
+    [figure] = measure_amounts(4_000, progress.append)
+    assert (figure.value, figure.n) == (0, 4_000), progress

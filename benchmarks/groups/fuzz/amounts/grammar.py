@@ -322,8 +322,11 @@ def addresses(text: str) -> Value:
 
 
 def heap(text: str) -> Value:
-    """Return 1g as it is."""
-    return text if text[-1:] in tuple("kmgtKMGT") and _are_digits(text[:-1], 9) else None
+    """Return 1g as it is; 450m is the least."""
+    if text[-1:] not in tuple("kmgtKMGT") or not _are_digits(text[:-1], 9):
+        return None
+    kib = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}[text[-1].lower()]
+    return text if int(text[:-1]) * kib >= 450 * 1024 else None
 
 
 def replica_list(text: str) -> Value:

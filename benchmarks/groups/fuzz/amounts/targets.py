@@ -170,6 +170,7 @@ _OWN_ORIGIN = {
 _SOME_TIME = Setting("duration", _within(grammar.duration, 0, _YEAR_S, above=True))
 _TIME = Setting("duration", _within(grammar.duration, 0, _YEAR_S))
 _DAYS = _whole(0, 36_500)
+_TRAFFIC = Setting("rate", _within(grammar.rate, 1_000, 1e18))
 _PERCENT = Setting("number", _within(grammar.number, 0, 100))
 _WINDOW, _SERVERS = _as_it_is("window", grammar.window), _as_it_is("addresses", grammar.addresses)
 
@@ -181,7 +182,7 @@ SETTINGS: Mapping[str, Setting] = {
         {"HEADROOM_CLUSTER__SECURITY_PROTOCOL": "SSL", "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "a:1"},
     ),
     "cluster.request_timeout_ms": _whole(1),
-    "cluster.replication_capacity": _bytes_per_s(),
+    "cluster.replication_capacity": _TRAFFIC,
     "ticks.bootstrap_servers": _SERVERS,
     "ticks.ssl_check_hostname": Setting("switch", grammar.switch, _OWN_TICKS),
     "ticks.request_timeout_ms": _whole(1),
@@ -248,8 +249,8 @@ SETTINGS: Mapping[str, Setting] = {
     "metrics.top_n": _whole(0),
     "elections.batch_partitions": _whole(1),
     "elections.batch_partitions_per_broker": _whole(1),
-    "elections.batch_write_bytes_per_s": _bytes_per_s(),
-    "elections.capacity_bytes_per_s": _bytes_per_s(),
+    "elections.batch_write_bytes_per_s": _TRAFFIC,
+    "elections.capacity_bytes_per_s": _TRAFFIC,
     "elections.quiet_below": _bytes_per_s(),
     "elections.window": _WINDOW,
     "elections.settle_s": _SOME_TIME,
@@ -266,8 +267,8 @@ SETTINGS: Mapping[str, Setting] = {
     "balance.detect_below": _bytes_per_s(above=False),
     "balance.move_overhead": Setting("amount", _within(grammar.amount_of_bytes, 0, float("inf"))),
     "balance.propose_every_s": _SOME_TIME,
-    "balance.network_in_capacity": _bytes_per_s(),
-    "balance.network_out_capacity": _bytes_per_s(),
+    "balance.network_in_capacity": _TRAFFIC,
+    "balance.network_out_capacity": _TRAFFIC,
     "balance.replica_capacity": _whole(1),
     "balance.window": _WINDOW,
     "migration.prepare": _TIME,
