@@ -45,7 +45,7 @@ def print_score(result: ScoreResult, config: str | None) -> None:
 
 def verdict(card: Scorecard, cluster: str) -> str:
     """Return in one line how many brokers are in band, and which is worst."""
-    counted = card.model.counted
+    counted = card.model.is_counted
     balanced = int((card.is_balanced() & counted).sum())
     total = int(counted.sum())
     if balanced == total:
@@ -151,7 +151,7 @@ def _print_goals(card: Scorecard) -> None:
 
 
 def _goal_row(card: Scorecard, number: int, goal: BalanceGoal) -> tuple[str, ...]:
-    counted = card.model.counted
+    counted = card.model.is_counted
     met = int((card.met[number] & counted).sum())
     own = card.scores[number]
     lowest = None if np.isnan(own).all() or np.nanmin(own) >= 1 else int(np.nanargmin(own))
@@ -166,7 +166,7 @@ def _goal_row(card: Scorecard, number: int, goal: BalanceGoal) -> tuple[str, ...
 
 
 def _edges(card: Scorecard, goal: BalanceGoal) -> str:
-    counted = card.model.counted
+    counted = card.model.is_counted
     if isinstance(goal, ResourceBand) and (band := card.band(goal.resource)) is not None and counted.any():
         low, high = band.reachable_lower[counted], band.reachable_upper[counted]
         if len(set(high.tolist())) > 1:
@@ -199,7 +199,7 @@ def _changed_lines(changed: ChangedCluster) -> Iterator[str]:
         yield f"{changed.leaderless:,} partitions lose their leader: no other replica is in sync."
     if changed.missing:
         yield f"{changed.missing:,} more brokers like the smallest one are needed to carry all loads within the limits."
-    balanced, counted = changed.card.is_balanced(), changed.card.model.counted
+    balanced, counted = changed.card.is_balanced(), changed.card.model.is_counted
     yield f"{int((balanced & counted).sum())} of {int(counted.sum())} brokers are in band."
 
 

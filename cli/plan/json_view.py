@@ -64,7 +64,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
                 "partitions": [partition_json(name) for name in awaited.partitions],
                 "certain": awaited.is_certain,
             }
-            for awaited in result.awaited
+            for awaited in result.awaited_brokers
         ],
         "warnings": result.warnings(),
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],

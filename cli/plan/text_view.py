@@ -64,10 +64,10 @@ _LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "pa
 
 def verdict(result: PlanResult) -> str:
     """Return in one line whether the move fits, its throttle, its time and bottleneck, and what its end waits for."""
-    certain = sorted({awaited.broker for awaited in result.awaited if awaited.is_certain})
+    certain = sorted({awaited.broker for awaited in result.awaited_brokers if awaited.is_certain})
     if certain:
         return f"Does not fit: it ends only when {_back(certain)} (see the notes)."
-    possible = sorted({awaited.broker for awaited in result.awaited})
+    possible = sorted({awaited.broker for awaited in result.awaited_brokers})
     later = f" Before Kafka 4.3 it ends only when {_back(possible)} (see the notes)." if possible else ""
     if result.awaiting_leader:
         count = len(result.awaiting_leader)

@@ -80,7 +80,7 @@ def _summary(result: ProposalResult) -> Iterator[str]:
     cost = "copy nothing" if not copied else f"copy {size_text(copied)}"
     first = f"The first {result.chosen} of {len(proposal.actions)}" if result.chosen < len(proposal.actions) else "All"
     yield f"{first} actions ({', '.join(parts) or 'none'}) {cost}{_time_text(result)}."
-    counted = result.after.model.counted
+    counted = result.after.model.is_counted
     before, after = (int((card.is_balanced() & counted).sum()) for card in (result.before, result.after))
     outside = f"{proposal.outside[0]:.2f} to {proposal.outside[result.chosen]:.2f}"
     yield (
