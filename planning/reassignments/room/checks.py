@@ -61,10 +61,10 @@ def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tup
                 rooms[broker] = _BrokerRoom(broker, state.brokers[broker].log_dirs)
             room = rooms[broker]
             room.copy(copies.get(broker, ()))
-            found = list(room.errors(f" up to batch {number}" if number > 1 else "")) if broker in copies else []
-            if found:
+            shortages = list(room.errors(f" up to batch {number}" if number > 1 else "")) if broker in copies else []
+            if shortages:
                 full.add(broker)
-                errors += found
+                errors += shortages
             room.remove(removals.get(broker, ()))
     return tuple(errors)
 
