@@ -196,13 +196,11 @@ def _alone(seconds: float | None) -> str:
 def directory_row(moves: DirectoryEstimate) -> tuple[str, ...]:
     """Return the row of one broker that moves replicas between its log directories."""
     rate = "none" if moves.rate_bytes_per_s is None else rate_text(moves.rate_bytes_per_s)
-    return (str(moves.broker), f"{moves.replicas:,}", size_text(moves.size_bytes), rate, _directory_time(moves))
-
-
-def _directory_time(moves: DirectoryEstimate) -> str:
     if moves.time is None:
-        return UNKNOWN
-    return _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
+        time = UNKNOWN
+    else:
+        time = _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
+    return (str(moves.broker), f"{moves.replicas:,}", size_text(moves.size_bytes), rate, time)
 
 
 def _finish(time: TimeEstimate) -> str:
