@@ -125,7 +125,8 @@ def throttles_without_effect(view: ThrottleState, needs: ThrottleNeeds) -> tuple
             broker_role, rate, source, copies, observed.get((broker_role.broker, broker_role.role.value))
         )
         if copies.unlisted:
-            without.append(throttle.without_effect(_unlisted_reason(copies), copies.unlisted))
+            reason = NoEffect.PARTLY_LISTED if copies.listed else NoEffect.NOT_LISTED
+            without.append(throttle.without_effect(reason, copies.unlisted))
         if copies.listed:
             listed[broker_role] = throttle
     without += _overridden(view, listed.values())
@@ -171,10 +172,6 @@ class _Listed:
 
 def _order(broker_role: BrokerRole) -> tuple[int, bool]:
     return broker_role.broker, broker_role.role is not Role.LEADER
-
-
-def _unlisted_reason(copies: _Copies) -> NoEffect:
-    return NoEffect.PARTLY_LISTED if copies.listed else NoEffect.NOT_LISTED
 
 
 def _overridden(view: ThrottleState, throttles: Iterable[_Listed]) -> list[ThrottleWithoutEffect]:
