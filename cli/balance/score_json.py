@@ -68,6 +68,7 @@ def broken_json(broken: BrokenGoal) -> dict[str, Any]:
 
 def _broker_json(card: Scorecard, cluster: BalanceCluster, broker: int) -> dict[str, Any]:
     state, observed = card.model.brokers[broker], cluster.observed
+    # By id, because a change may have added or removed brokers.
     seen = {b.broker: float(ratio) for b, ratio in zip(observed.model.brokers, observed.seen_ratio, strict=True)}
     return {
         "broker": state.broker,

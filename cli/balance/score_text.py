@@ -129,6 +129,7 @@ def _broker_row(card: Scorecard, result: ScoreResult, broker: int, resources: li
         lowest = int(np.nanargmin(own))
         score = ("" if own[lowest] >= 1 else card.goals[lowest].name, f"{own[lowest]:.2f}")
     ids = [b.broker for b in result.cluster.observed.model.brokers]
+    # A broker that a change has added was never seen.
     seen = result.cluster.observed.seen_ratio[ids.index(state.broker)] if state.broker in ids else np.nan
     return (str(state.broker), state.rack or "", *loads, *score, "" if np.isnan(seen) else percent_text(float(seen)))
 
@@ -136,6 +137,7 @@ def _broker_row(card: Scorecard, result: ScoreResult, broker: int, resources: li
 def _sign(card: Scorecard, resource: Resource, broker: int) -> str:
     load = float(card.loads[resource, broker])
     limit, band = card.limit(resource), card.band(resource)
+    # A limit is a promise, a band a wish: so its sign comes first.
     if limit is not None and load > limit[broker]:
         return " !"
     number = next((n for n, g in enumerate(card.goals) if isinstance(g, ResourceBand) and g.resource is resource), None)
@@ -170,6 +172,7 @@ def _edges(card: Scorecard, goal: BalanceGoal) -> str:
     if isinstance(goal, ResourceBand) and (band := card.band(goal.resource)) is not None and counted.any():
         low, high = band.reachable_lower[counted], band.reachable_upper[counted]
         if len(set(high.tolist())) > 1:
+            # Each broker has a band of its own then, and the cell has room for one.
             return "by capacity"
         return f"{load_text(goal.resource, float(low[0]))} to {load_text(goal.resource, float(high[0]))}"
     if isinstance(goal, CapacityLimit) and (limits := card.limit(goal.resource)) is not None:

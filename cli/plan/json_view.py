@@ -40,6 +40,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "lists": {
             topic: {"leader": entries.leader, "follower": entries.follower} for topic, entries in estimate.lists.items()
         },
+        # Brokers in one role: the older name of the key stays, because scripts read it.
         "sides": [_need(need) for need in estimate.needs],
         "throttle_bytes_per_s": estimate.throttle_bytes_per_s,
         "recommended_bytes_per_s": None if recommendation is None else recommendation.throttle_bytes_per_s,
@@ -70,6 +71,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
         "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],
         "rollback": plan_json(changes.rollback),
+        # With topic ids and present replicas: a run that is given it refuses the plan once one of them has changed.
         "fingerprint": result.plan.fingerprint(
             state.topic_ids, {name: state.partitions[name].before for name in result.plan.by_name}
         ),
@@ -85,6 +87,7 @@ def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str
         figures = {
             "throttle_bytes_per_s": result.estimate.throttle_bytes_per_s,
             "finish_s": finish_s,
+            # A need that is unknown may be the greatest.
             "required_bytes_per_s": max(known, default=0.0) if len(known) == len(needs) else None,
         }
     else:
@@ -94,6 +97,7 @@ def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str
             "finish_s": _finite(result.cut.durations_s[number - 1]),
             "required_bytes_per_s": None if own.unknown_rates else own.smallest_bytes_per_s,
         }
+    # Such a batch only reorders replicas: drained brokers give up their leads before anything is copied.
     gives_up = result.cut is not None and result.cut.leads_first and number == 1
     return {"number": number, "partitions": len(batch), **figures, "leads_first": gives_up, "plan": plan_json(batch)}
 
@@ -237,6 +241,7 @@ def _short_by(required: float, throttle: int | None) -> float | None:
 
 
 def _finite(seconds: float | None) -> float | None:
+    # JSON has no infinity.
     return seconds if seconds is not None and math.isfinite(seconds) else None
 
 
