@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headroom.cli.common.output import partition_json
-from headroom.operations.plans.result import FittingWay, PlanResult
+from headroom.operations.plans.result import PlanResult
 from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.batches.batching import BatchOption
 from headroom.planning.reassignments.cluster_state import ClusterState
@@ -48,7 +48,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "usual_rule_bytes_per_s": estimate.usual_rule_bytes_per_s,
         "is_enough": estimate.is_enough,
         "fits": result.fits,
-        "would_fit": None if result.would_fit is None else _fitting_way(result.would_fit),
+        "would_fit": None if result.would_fit is None else dict(vars(result.would_fit)),
         **_time_of_plan(result),
         "times": [{"throttle_bytes_per_s": time.throttle_bytes_per_s, **_time(time)} for time in estimate.times],
         "expected_switches": [
@@ -167,10 +167,6 @@ def _need(need: ThrottleNeed) -> dict[str, Any]:
         "remaining_bytes": need.remaining_bytes,
         "alone_s": _finite(need.alone_s),
     }
-
-
-def _fitting_way(way: FittingWay) -> dict[str, Any]:
-    return {"throttle_bytes_per_s": way.throttle_bytes_per_s, "batches": way.batches, "finish_s": way.finish_s}
 
 
 def _time_of_plan(result: PlanResult) -> dict[str, Any]:
