@@ -28,7 +28,7 @@ class ProgressReceiver(Protocol):
         ...
 
 
-def noted(items: Iterable[_T], progress: ProgressReceiver, text: Callable[[_T], str]) -> Iterator[_T]:
+def with_notes(items: Iterable[_T], progress: ProgressReceiver, text: Callable[[_T], str]) -> Iterator[_T]:
     """Yield items, and report now and then how far it is.
 
     Args:

@@ -91,6 +91,7 @@ def silence(
               headroom alerts silence --subject "broker 2 as *" --for 30m --note "broker 2 restarts"
               headroom alerts silence --kind no_data --starts 2026-11-22T22:00Z --for 4h --note "agents are updated"
     """  # noqa: D301
+    # With none of them it would match every alert, also of clusters that are not watched yet.
     if cluster is None and kind is None and subject is None:
         raise click.UsageError("Give at least one of --cluster, --kind and --subject.")
     if "" in (cluster, subject):

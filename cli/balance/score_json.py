@@ -42,7 +42,7 @@ def cluster_json(cluster: BalanceCluster) -> dict[str, Any]:
 
 def card_json(card: Scorecard, cluster: BalanceCluster) -> dict[str, Any]:
     """Return scores, loads, bands and capacities by broker, and the goals."""
-    counted = card.model.counted
+    counted = card.model.is_counted
     return {
         "brokers_counted": int(counted.sum()),
         "brokers_in_band": int((card.is_balanced() & counted).sum()),
@@ -68,12 +68,13 @@ def broken_json(broken: BrokenGoal) -> dict[str, Any]:
 
 def _broker_json(card: Scorecard, cluster: BalanceCluster, broker: int) -> dict[str, Any]:
     state, observed = card.model.brokers[broker], cluster.observed
+    # By id, because a change may have added or removed brokers.
     seen = {b.broker: float(ratio) for b, ratio in zip(observed.model.brokers, observed.seen_ratio, strict=True)}
     return {
         "broker": state.broker,
         "rack": state.rack,
         "alive": state.alive,
-        "counted": bool(card.model.counted[broker]),
+        "counted": bool(card.model.is_counted[broker]),
         "takes_nothing": state.takes or None,
         "seen_ratio": finite(seen.get(state.broker, math.nan)),
         "loads": {

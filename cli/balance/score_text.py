@@ -45,7 +45,7 @@ def print_score(result: ScoreResult, config: str | None) -> None:
 
 def verdict(card: Scorecard, cluster: str) -> str:
     """Return in one line how many brokers are in band, and which is worst."""
-    counted = card.model.counted
+    counted = card.model.is_counted
     balanced = int((card.is_balanced() & counted).sum())
     total = int(counted.sum())
     if balanced == total:
@@ -129,6 +129,7 @@ def _broker_row(card: Scorecard, result: ScoreResult, broker: int, resources: li
         lowest = int(np.nanargmin(own))
         score = ("" if own[lowest] >= 1 else card.goals[lowest].name, f"{own[lowest]:.2f}")
     ids = [b.broker for b in result.cluster.observed.model.brokers]
+    # A broker that a change has added was never seen.
     seen = result.cluster.observed.seen_ratio[ids.index(state.broker)] if state.broker in ids else np.nan
     return (str(state.broker), state.rack or "", *loads, *score, "" if np.isnan(seen) else percent_text(float(seen)))
 
@@ -136,6 +137,7 @@ def _broker_row(card: Scorecard, result: ScoreResult, broker: int, resources: li
 def _sign(card: Scorecard, resource: Resource, broker: int) -> str:
     load = float(card.loads[resource, broker])
     limit, band = card.limit(resource), card.band(resource)
+    # A limit is a promise, a band a wish: so its sign comes first.
     if limit is not None and load > limit[broker]:
         return " !"
     number = next((n for n, g in enumerate(card.goals) if isinstance(g, ResourceBand) and g.resource is resource), None)
@@ -151,7 +153,7 @@ def _print_goals(card: Scorecard) -> None:
 
 
 def _goal_row(card: Scorecard, number: int, goal: BalanceGoal) -> tuple[str, ...]:
-    counted = card.model.counted
+    counted = card.model.is_counted
     met = int((card.met[number] & counted).sum())
     own = card.scores[number]
     lowest = None if np.isnan(own).all() or np.nanmin(own) >= 1 else int(np.nanargmin(own))
@@ -166,10 +168,11 @@ def _goal_row(card: Scorecard, number: int, goal: BalanceGoal) -> tuple[str, ...
 
 
 def _edges(card: Scorecard, goal: BalanceGoal) -> str:
-    counted = card.model.counted
+    counted = card.model.is_counted
     if isinstance(goal, ResourceBand) and (band := card.band(goal.resource)) is not None and counted.any():
         low, high = band.reachable_lower[counted], band.reachable_upper[counted]
         if len(set(high.tolist())) > 1:
+            # Each broker has a band of its own then, and the cell has room for one.
             return "by capacity"
         return f"{load_text(goal.resource, float(low[0]))} to {load_text(goal.resource, float(high[0]))}"
     if isinstance(goal, CapacityLimit) and (limits := card.limit(goal.resource)) is not None:
@@ -199,7 +202,7 @@ def _changed_lines(changed: ChangedCluster) -> Iterator[str]:
         yield f"{changed.leaderless:,} partitions lose their leader: no other replica is in sync."
     if changed.missing:
         yield f"{changed.missing:,} more brokers like the smallest one are needed to carry all loads within the limits."
-    balanced, counted = changed.card.is_balanced(), changed.card.model.counted
+    balanced, counted = changed.card.is_balanced(), changed.card.model.is_counted
     yield f"{int((balanced & counted).sum())} of {int(counted.sum())} brokers are in band."
 
 

@@ -79,6 +79,7 @@ def _start(embedded: EmbeddedCluster, foreground: bool) -> None:
     else:
         embedded.start()
         _print(embedded)
+        # From here on the brokers outlive this command.
         embedded.detach()
 
 

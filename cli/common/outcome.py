@@ -54,6 +54,7 @@ def with_format(command: Callable[..., CommandOutcome | None]) -> Command:
             result.print_text()
         if result.print_notes is not None:
             result.print_notes()
+        # After the result, which shows what was done before the error.
         if result.error is not None:
             raise result.error
         if result.exit_code:

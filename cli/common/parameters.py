@@ -38,6 +38,7 @@ class Quantity(click.ParamType[_T]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:
         """Return the value of an option."""
         try:
+            # Spaces around a text do not count, as in the settings file and in variables.
             return self.read(strip(str(value)))
         except QuantityError as error:
             self.fail(str(error), param, ctx)

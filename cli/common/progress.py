@@ -39,6 +39,7 @@ class ProgressView:
             self.print_line(text)
             yield
             return
+        # A line that changes would fill a log; on a terminal it shows that the command is alive.
         spinner = Spinner("dots")
         line = Live(
             get_renderable=lambda: self._line(spinner, text),

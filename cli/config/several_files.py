@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
@@ -141,19 +141,14 @@ def settings_in_force(first: LoadedFile, other: LoadedFile) -> Settings:
 
 
 def _require_effect(first: LoadedFile, other: LoadedFile) -> None:
-    without = [key for key in _shared_keys() if key in other.origins and _value(first, key) != _value(other, key)]
+    shared = [key for key in all_keys() if key[0].split(".")[0] not in _OWN_SECTIONS and key not in _OWN_KEYS]
+    without = [key for key in shared if key in other.origins and _value(first, key) != _value(other, key)]
     if without:
         raise HeadroomError(
             "; ".join(other.origins[key] for key in without),
             "has no effect: only the first settings file decides it, for all clusters",
             "Set it in the first file, or to the same in both, or leave it out here.",
         )
-
-
-def _shared_keys() -> Iterator[Key]:
-    for section, name in all_keys():
-        if section.split(".")[0] not in _OWN_SECTIONS and (section, name) not in _OWN_KEYS:
-            yield section, name
 
 
 def _value(file: LoadedFile, key: Key) -> object:

@@ -14,7 +14,6 @@ from headroom.cli.common.parameters import ListenAddress
 from headroom.cli.common.stopping import end_with_parent
 from headroom.cli.config.several_files import load_clusters
 from headroom.cluster.secrets import secret
-from headroom.schemas.config import DashboardSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import parse_address
 from headroom.streaming.clock import now_ms
@@ -64,7 +63,8 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     if token is not None and store_path is not None:
         actions = Actions(store_path, lambda arguments: headroom_command(*arguments), now_ms)
     site = Site([WatchedCluster(clusters.settings, clusters.config), *clusters.others], actions=actions)
-    app = create_app(site, allowed_hosts(host, _hosts(settings)), token)
+    names = [name for one in settings.hosts.split(",") if (name := one.strip())]
+    app = create_app(site, allowed_hosts(host, names), token)
 
     def on_started() -> None:
         echo(f"Dashboard: {url}  store: {clusters.settings.store.path}  stop: Ctrl-C")
@@ -75,7 +75,3 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     if with_parent:
         end_with_parent(stop)
     serve(app, bound, stop, on_started)
-
-
-def _hosts(settings: DashboardSettings) -> list[str]:
-    return [name for one in settings.hosts.split(",") if (name := one.strip())]

@@ -79,6 +79,7 @@ def failures(outcome: DemoOutcome, overloaded: bool = False) -> list[str]:
         overloaded: whether far more programs wanted this machine than it has cores. Then ticks may be late.
     """
     sentences = alert_failures(outcome.alert)
+    # A busy machine is no fault of the verdicts: late ticks then prove that Headroom says so.
     late = {event.alert_id for event in outcome.without_ticks} if overloaded else set()
     if outcome.alerts - len(late) != 1:
         subjects = ", ".join(f"{event.kind} of {event.subject}" for event in outcome.fired)

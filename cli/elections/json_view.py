@@ -77,6 +77,7 @@ def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> 
     sums: dict[int | None, float | None] = {}
     for broker, rate in partitions:
         before = sums.get(broker, 0.0)
+        # Unknown stays unknown: what is known of the others would read as the whole.
         sums[broker] = None if before is None or rate is None else before + rate
     return sums
 

@@ -73,6 +73,7 @@ def notes(planned: PlannedElections) -> Iterator[str]:
             "Batches and capacity use only known rates, and nothing is elected behind a throttle that "
             "may be too low."
         )
+    # What batches avoid may happen beside them, and only the operator can switch it off.
     automatic = sorted(broker for broker, balancing in planned.leadership.balancing.items() if balancing.auto)
     if automatic:
         yield (
@@ -216,6 +217,7 @@ def _print_run(planned: PlannedElections, run: ElectionRun, left: int) -> None:
     """Print elected and remaining leaders, and the brokers' imbalance next to the predicted one."""
     echo()
     echo(f"{run.elected_count()} leaders elected; {left} of {planned.partitions()} are left.")
+    # Until a batch has settled, its leaders are still changing.
     settled = [result for result in run.results if result.settled_s is not None]
     if settled:
         print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(planned, settled))

@@ -90,6 +90,7 @@ def _maintain(settings: Settings) -> list[MaintenanceResult | MaintenanceFailure
 
 def _as_json(one: MaintenanceResult | MaintenanceFailure) -> dict[str, Any]:
     fields = asdict(one)
+    # JSON has no dates.
     day = fields.get("dropped_before")
     return fields | ({"dropped_before": str(day)} if day is not None else {})
 

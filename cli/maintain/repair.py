@@ -69,6 +69,7 @@ def _repair_checkpoints(store: StoreSettings) -> list[Repair]:
             )
             continue
         try:
+            # A query that runs would go on with the files that are moved aside.
             with exclusive_jobs(store, [job]):
                 checkpoint.mend()
                 mended = True

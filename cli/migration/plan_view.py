@@ -16,8 +16,8 @@ _NEVER = "never"
 
 def print_plan(plan: MigrationPlan) -> None:
     """Print partitions, readers, what forbids the migration, and what to know before it."""
-    found = plan.forecast
-    names, count = ", ".join(plan.topics), len(found.partitions)
+    forecast = plan.forecast
+    names, count = ", ".join(plan.topics), len(forecast.partitions)
     partitions = "1 partition" if count == 1 else f"{count:,} partitions"
     echo(f"{names}: {partitions}, from {plan.origin} to {plan.target}, {plan.method.value}.")
     echo(
@@ -25,8 +25,8 @@ def print_plan(plan: MigrationPlan) -> None:
         f"{duration_text(plan.prepare_s)} later (migration.prepare)."
     )
     header = ("partition", "log start", "log end", "written", "end offset", "reached", "left to write", "on the target")
-    print_rows("Partitions of the origin", header, [_partition_row(plan, one) for one in found.partitions])
-    readers = [(partition, reader) for partition in found.partitions for reader in partition.readers]
+    print_rows("Partitions of the origin", header, [_partition_row(plan, one) for one in forecast.partitions])
+    readers = [(partition, reader) for partition in forecast.partitions for reader in partition.readers]
     if readers:
         header = ("group", "partition", "committed", "left to read", "reads", "kept for", "would lose", "retention.ms")
         print_rows("Readers", header, [_reader_row(partition, reader) for partition, reader in readers])
@@ -34,11 +34,15 @@ def print_plan(plan: MigrationPlan) -> None:
         echo()
         echo("No consumer group has committed offsets of it.")
     for title, forbids in (("What forbids the migration", True), ("What to know before it", False)):
-        rows = [_finding_row(finding) for finding in found.findings if finding.forbids is forbids]
+        rows = [_finding_row(finding) for finding in forecast.findings if finding.forbids is forbids]
         if rows:
             print_rows(title, ("subject", "finding", "what to do"), rows)
     echo()
-    echo("Something forbids the migration." if found.is_forbidden() else "Nothing that was read forbids the migration.")
+    echo(
+        "Something forbids the migration."
+        if forecast.is_forbidden()
+        else "Nothing that was read forbids the migration."
+    )
 
 
 def _partition_row(plan: MigrationPlan, partition: PlannedPartition) -> tuple[str, ...]:

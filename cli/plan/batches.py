@@ -72,20 +72,17 @@ def _option_row(option: BatchOption, cut: BatchedPlan) -> tuple[str, ...]:
 
 def _batch_row(number: int, cut: BatchedPlan) -> tuple[str, ...]:
     batch = cut.batches[number - 1]
+    throttle = batch.throttle_bytes_per_s
+    # Without a throttle nothing has to be exceeded.
+    required = "none" if throttle is None else UNKNOWN if batch.unknown_rates else rate_text(batch.smallest_bytes_per_s)
     return (
         str(number),
         f"{len(batch.assignments):,}",
         size_text(_copied_bytes(batch)),
-        _required_text(batch),
-        "none" if batch.throttle_bytes_per_s is None else rate_text(batch.throttle_bytes_per_s),
+        required,
+        "none" if throttle is None else rate_text(throttle),
         _time(cut.durations_s[number - 1]),
     )
-
-
-def _required_text(batch: ReassignmentBatch) -> str:
-    if batch.throttle_bytes_per_s is None:
-        return "none"
-    return UNKNOWN if batch.unknown_rates else rate_text(batch.smallest_bytes_per_s)
 
 
 def _copied_bytes(batch: ReassignmentBatch) -> int | None:

@@ -134,11 +134,14 @@ def plan(
         raise click.UsageError("Give a plan FILE, or --in-flight, or what is wanted, such as --drain 3.")
     if in_flight and batching.is_given:
         raise click.UsageError("What runs already cannot be cut into batches.")
+    # A saved state needs no cluster, so an estimate of it works on any machine.
     settings = load_settings(config) if state_file is None else read_settings(config)
     wanted = None if file is None else read_plan(file, print_note)
     if state_file is None:
         state = _live_state(settings, wanted, request is not None)
     else:
+        # Brokers do not report which directories share a volume. The settings say it, so they may be corrected
+        # afterwards.
         state = with_volumes(read_state(state_file), settings.cluster.log_dir_volumes)
     if save_state is not None:
         write_state(save_state, state)

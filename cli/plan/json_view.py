@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headroom.cli.common.output import partition_json
-from headroom.operations.plans.result import FittingWay, PlanResult
+from headroom.operations.plans.result import PlanResult
 from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.batches.batching import BatchOption
 from headroom.planning.reassignments.cluster_state import ClusterState
@@ -40,6 +40,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "lists": {
             topic: {"leader": entries.leader, "follower": entries.follower} for topic, entries in estimate.lists.items()
         },
+        # Brokers in one role: the older name of the key stays, because scripts read it.
         "sides": [_need(need) for need in estimate.needs],
         "throttle_bytes_per_s": estimate.throttle_bytes_per_s,
         "recommended_bytes_per_s": None if recommendation is None else recommendation.throttle_bytes_per_s,
@@ -47,7 +48,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "usual_rule_bytes_per_s": estimate.usual_rule_bytes_per_s,
         "is_enough": estimate.is_enough,
         "fits": result.fits,
-        "would_fit": None if result.would_fit is None else _fitting_way(result.would_fit),
+        "would_fit": None if result.would_fit is None else dict(vars(result.would_fit)),
         **_time_of_plan(result),
         "times": [{"throttle_bytes_per_s": time.throttle_bytes_per_s, **_time(time)} for time in estimate.times],
         "expected_switches": [
@@ -64,12 +65,13 @@ def result_json(result: PlanResult) -> dict[str, Any]:
                 "partitions": [partition_json(name) for name in awaited.partitions],
                 "certain": awaited.is_certain,
             }
-            for awaited in result.awaited
+            for awaited in result.awaited_brokers
         ],
         "warnings": result.warnings(),
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
         "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],
         "rollback": plan_json(changes.rollback),
+        # With topic ids and present replicas: a run that is given it refuses the plan once one of them has changed.
         "fingerprint": result.plan.fingerprint(
             state.topic_ids, {name: state.partitions[name].before for name in result.plan.by_name}
         ),
@@ -85,6 +87,7 @@ def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str
         figures = {
             "throttle_bytes_per_s": result.estimate.throttle_bytes_per_s,
             "finish_s": finish_s,
+            # A need that is unknown may be the greatest.
             "required_bytes_per_s": max(known, default=0.0) if len(known) == len(needs) else None,
         }
     else:
@@ -94,6 +97,7 @@ def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str
             "finish_s": _finite(result.cut.durations_s[number - 1]),
             "required_bytes_per_s": None if own.unknown_rates else own.smallest_bytes_per_s,
         }
+    # Such a batch only reorders replicas: drained brokers give up their leads before anything is copied.
     gives_up = result.cut is not None and result.cut.leads_first and number == 1
     return {"number": number, "partitions": len(batch), **figures, "leads_first": gives_up, "plan": plan_json(batch)}
 
@@ -165,10 +169,6 @@ def _need(need: ThrottleNeed) -> dict[str, Any]:
     }
 
 
-def _fitting_way(way: FittingWay) -> dict[str, Any]:
-    return {"throttle_bytes_per_s": way.throttle_bytes_per_s, "batches": way.batches, "finish_s": way.finish_s}
-
-
 def _time_of_plan(result: PlanResult) -> dict[str, Any]:
     """Return the time of the whole plan. One that copies nothing at all takes none, unless it waits for a broker."""
     copies = result.estimate.changes.gaining or result.directories
@@ -237,6 +237,7 @@ def _short_by(required: float, throttle: int | None) -> float | None:
 
 
 def _finite(seconds: float | None) -> float | None:
+    # JSON has no infinity.
     return seconds if seconds is not None and math.isfinite(seconds) else None
 
 

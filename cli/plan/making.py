@@ -56,6 +56,7 @@ class MakingOptions:
         """
         goals = (self.to_brokers, self.replication_factor, self.drain, self.replace, self.reorder or None)
         if all(goal is None for goal in goals):
+            # Silently without effect they would leave the operator with an estimate of something else.
             if self.topics or self.topics_file or self.disable_rack_aware or self.save_plan:
                 raise click.UsageError(
                     "Say what is wanted: --to-brokers, --replication-factor, --drain, --replace or --reorder."

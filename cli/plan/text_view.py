@@ -64,10 +64,11 @@ _LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "pa
 
 def verdict(result: PlanResult) -> str:
     """Return in one line whether the move fits, its throttle, its time and bottleneck, and what its end waits for."""
-    certain = sorted({awaited.broker for awaited in result.awaited if awaited.is_certain})
+    # Whatever the throttle, such a move cannot end without these brokers.
+    certain = sorted({awaited.broker for awaited in result.awaited_brokers if awaited.is_certain})
     if certain:
         return f"Does not fit: it ends only when {_back(certain)} (see the notes)."
-    possible = sorted({awaited.broker for awaited in result.awaited})
+    possible = sorted({awaited.broker for awaited in result.awaited_brokers})
     later = f" Before Kafka 4.3 it ends only when {_back(possible)} (see the notes)." if possible else ""
     if result.awaiting_leader:
         count = len(result.awaiting_leader)
@@ -95,6 +96,7 @@ def _copy_verdict(result: PlanResult) -> str:
             f"{_no(result)}: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
             f"{rate_text(need.known_required_bytes_per_s)}.{_remedy(result)}"
         )
+    # Enough by the formula, but in the simulation the copies never catch up.
     if time is not None and time.known and time.finish is None:
         close = "is too close to what is required; the move will not finish"
         return f"{_no(result)}: {throttle} {close}.{_remedy(result)}"
@@ -135,6 +137,7 @@ def _remedy(result: PlanResult) -> str:
     way = result.would_fit
     if way is None:
         if result.in_flight:
+            # What runs already cannot be cut into batches.
             return " Cancel a part of it, and move that later."
         more = "." if result.policy.finish_within_s is None else ", or allow more time."
         return f" No number of batches would: move it when less is written{more}"
@@ -160,6 +163,7 @@ def _usual_rule_lines(result: PlanResult) -> Iterator[str]:
     least = None if recommendation is None else recommendation.smallest_bytes_per_s
     if usual is None or least is None:
         return
+    # Operators know this rule. Where it misleads, they should see it beside the rate that counts.
     enough = "which is not enough here" if usual <= least else "more than is required here"
     yield f"The usual rule asks for more than the highest write rate of a broker: {rate_text(usual)}, {enough}."
 
@@ -173,6 +177,7 @@ def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 def _need_row(need: ThrottleNeed) -> tuple[str, ...]:
     in_force = need.in_force_bytes_per_s
+    # Without the write rate of one partition the sum of the others is only a lower bound.
     least = "" if need.required_bytes_per_s is not None else "at least "
     return (
         str(need.broker_role.broker),
@@ -196,13 +201,11 @@ def _alone(seconds: float | None) -> str:
 def directory_row(moves: DirectoryEstimate) -> tuple[str, ...]:
     """Return the row of one broker that moves replicas between its log directories."""
     rate = "none" if moves.rate_bytes_per_s is None else rate_text(moves.rate_bytes_per_s)
-    return (str(moves.broker), f"{moves.replicas:,}", size_text(moves.size_bytes), rate, _directory_time(moves))
-
-
-def _directory_time(moves: DirectoryEstimate) -> str:
     if moves.time is None:
-        return UNKNOWN
-    return _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
+        time = UNKNOWN
+    else:
+        time = _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
+    return (str(moves.broker), f"{moves.replicas:,}", size_text(moves.size_bytes), rate, time)
 
 
 def _finish(time: TimeEstimate) -> str:
@@ -226,6 +229,7 @@ def _what_if_lines(result: PlanResult) -> Iterator[str]:
     effects = estimate.what_if
     if not estimate.needs or not (effects.switches or effects.returns):
         return
+    # Counted from the rows of the tables below, so that text and tables agree.
     losses, returns = (sum(1 for _ in rows) for rows in (_loss_rows(result), _return_rows(result)))
     if estimate.throttle_bytes_per_s is not None:
         survives = estimate.survives_bytes_per_s

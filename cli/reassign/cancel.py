@@ -49,6 +49,7 @@ def cancel(plans: tuple[Path, ...], config: str | None, every: bool, execute: bo
               headroom reassign cancel move.json --execute
               headroom reassign cancel --all --execute --yes
     """  # noqa: D301
+    # Neither must not mean all, and both could cancel more than the plans name.
     if bool(plans) == every:
         raise click.UsageError("Name plan files, or give --all.")
     require_answer(execute, yes, "before it cancels")
@@ -57,6 +58,7 @@ def cancel(plans: tuple[Path, ...], config: str | None, every: bool, execute: bo
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
         cancelled = plan_cancel(control, chosen, session.orders())
+        # Before the question, because the operator decides by it.
         if in_text():
             _print(cancelled)
         print_notes(cancelled.notes())
@@ -119,6 +121,7 @@ def _print(cancelled: CancelPlan) -> None:
     for name, original in list(originals.items())[:_MAX_ROWS]:
         partition = cancelled.snapshot.partitions[name]
         lists = (",".join(map(str, b)) for b in (partition.replicas, partition.adding, partition.removing))
+        # Where the journal does not have the order, that which Kafka leaves stays.
         after = original if original is not None else partition.before
         rows.append((str(name), *lists, ",".join(map(str, after))))
     print_table("", header, rows)

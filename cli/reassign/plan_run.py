@@ -187,6 +187,7 @@ def run_of_plan(
     batches: Sequence[ReassignmentPlan], options: RunOptions, command: str, fingerprint: str | None = None
 ) -> CommandOutcome:
     """Carry out a plan as a command, whose text is printed while it runs."""
+    # A run may take days, so its text is printed meanwhile; JSON is one object at the end.
     carried_out = carry_out(batches, options, TextStream.STDOUT if in_text() else TextStream.NONE, command, fingerprint)
     return CommandOutcome(carried_out.as_json, None, error=carried_out.error)
 
@@ -210,6 +211,7 @@ def carry_out(
     Raises:
         HeadroomError: the plan does not fit the cluster, or another run is unfinished.
     """
+    # What the options alone show to be wrong is refused before the cluster is read.
     require_low_rate(options.low_rate, options.rate_of_option())
     require_answer(options.execute, options.yes)
     settings = load_settings(options.config)

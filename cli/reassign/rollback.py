@@ -79,6 +79,7 @@ def rollback(
         if_cleared,
         low_rate,
         words,
+        # One topic that is gone must not bar the way back of the others.
         skip_missing=True,
         topic_ids=record.topic_ids,
     )

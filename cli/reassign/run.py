@@ -89,6 +89,7 @@ def run(
     """  # noqa: D301
     if not plans and batches_dir is None:
         raise click.UsageError("Name a plan file, or a folder with --batches-dir.")
+    # The command that goes on names the files in the same order, because each is a batch.
     files = [shlex.quote(str(file)) for file in plans]
     files += [f"--batches-dir {shlex.quote(str(batches_dir))}"] if batches_dir is not None else []
     words = " ".join(["reassign run", *files])

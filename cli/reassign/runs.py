@@ -33,6 +33,7 @@ def runs(config: str | None) -> CommandOutcome:
     Example:  headroom reassign runs
     """  # noqa: D301
     settings = read_settings(config)
+    # A mistyped store would read as one in which no plan was ever run.
     require_present(settings.store.path)
     session = RunSession(settings, "reassign runs")
     running = session.running()
@@ -82,6 +83,7 @@ def _json(record: RecordedRun, process: JobProcess | None) -> dict[str, Any]:
 def _row(record: RecordedRun, process: JobProcess | None) -> tuple[str, ...]:
     entries, rates = sum(map(len, record.entries.values())), len(record.rates)
     left = f"{entries} list entries, {rates} rates" if record.leaves_behind else "nothing"
+    # Its own run takes it back, and no clean should.
     left = left if process is None else "in use"
     counts = (str(len(record.submitted)), str(len(record.finished)), str(len(record.refused)))
     return (

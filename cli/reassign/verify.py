@@ -48,6 +48,7 @@ def verify(plans: tuple[Path, ...], config: str | None) -> CommandOutcome:
     assignments = verify_plan(plan, snapshot)
     fingerprint = plan.fingerprint(snapshot.topic_ids)
     session = RunSession(settings, "reassign verify")
+    # By the part of the fingerprint without the replicas, which the run itself has changed.
     runs, running = [r for r in session.records if plan_part(r.fingerprint) == fingerprint], session.running()
     counts = Counter(v.status for v in assignments)
 

@@ -31,6 +31,7 @@ def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
     """Print what each batch changes, on standard error if ``err`` is true."""
     partitions = len(whole_plan(planned.batches))
     batches = f"{len(planned.batches)} batch{'' if len(planned.batches) == 1 else 'es'}"
+    # The run of one batch of a proposal shows its number there: by itself every batch would be the only one.
     if planned.numbers.total is not None:
         batches = f"batch {planned.numbers.first} of {planned.numbers.total}"
     run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
@@ -115,6 +116,7 @@ def _batch_json(number: int, changes: BatchChanges, planned: PlannedRun) -> dict
 def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dict[str, Any]:
     """Return the result of a run as a JSON object; ``executed`` is false if there was none."""
     if outcome is None:
+        # A run that ended with an error has no outcome, but may have changed the cluster.
         return {"executed": error is not None, "error": error_json(error)}
     return {
         "executed": True,
@@ -177,6 +179,7 @@ def print_outcome(outcome: RunOutcome, config: str | None, err: bool) -> None:
         config: settings file that recommended commands name; the default one if None.
         err: print to standard error.
     """
+    # What was refused has ended too, but not at its target.
     finished = sum(name not in outcome.refused for name in outcome.record.finished)
     record = outcome.record
     placed = sum(place.after is not None for r, place in record.placed.items() if r not in record.placing)

@@ -112,6 +112,7 @@ def _row(reassignment: Reassignment) -> tuple[str, ...]:
 
 
 def _print_file(settings: Settings, selected: Sequence[Reassignment], file: Path) -> None:
+    # Operators may reach the brokers by other addresses than this process.
     servers = settings.alerts.bootstrap_servers or settings.cluster.bootstrap_servers
     echo()
     echo(f"Wrote {_count(len(selected), plain=True)} to {file}. To cancel:")

@@ -101,6 +101,7 @@ def apply(
     settings = load_settings(config)
     view = read_throttles(settings)
     plan = plan_throttle(view, ApplyRequest(rate, brokers, roles, raise_only, log_dirs, lists))
+    # Before anything is set, so that it is on the terminal even if the command is killed.
     if in_text():
         print_plan(view, plan)
     print_notes([*apply_notes(settings, view, plan), *need_notes(plan, _needs(settings) if lists else None)])

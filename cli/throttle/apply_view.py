@@ -81,6 +81,7 @@ def apply_notes(settings: Settings, view: ThrottleState, plan: ApplyPlan) -> lis
         return notes
     if capacity is not None and plan.rate_bytes_per_s > capacity:
         notes.append(f"This is more than cluster.replication_capacity ({rate_text(capacity)}).")
+    # The rate of one of these may be what holds a move back.
     left_out = sorted(set(view.participants()) - set(plan.brokers()) - set(plan.passed_over))
     if left_out:
         notes.append(f"Brokers {', '.join(map(str, left_out))} take part in running moves and keep their rates.")
@@ -133,6 +134,7 @@ def command_words(plan: ApplyPlan, roles: Collection[str]) -> list[str]:
     """Return the words of the command that executes the plan, including brokers that are down."""
     brokers = sorted({*plan.brokers(), *plan.passed_over})
     rates = {"--rate": plan.rate_bytes_per_s, "--log-dirs": plan.log_dirs_bytes_per_s}
+    # Brokers are named even if none were: who takes part may change before the command is run.
     words = ["throttle", "apply", *rate_options(rates), "--brokers", ",".join(map(str, brokers))]
     if set(roles) != set(ROLES):
         words += [word for role in ROLES if role in roles for word in ("--role", role)]

@@ -66,6 +66,7 @@ def show(config: str | None, measure: bool) -> CommandOutcome:
     reading = _read_log_dirs(settings, view)
     needs = read_needs(settings, view, reading, measure, print_step)
     without_effect = throttles_without_effect(view, needs)
+    # Without the journal the owner of a rate is unknown, but the rate is shown all the same.
     left = left_behind(view, reading, owners_or_none(settings, print_step))
 
     def as_json() -> dict[str, Any]:

@@ -71,7 +71,9 @@ def collect(
     if with_parent:
         end_with_parent(stop)
     if once:
+        # There is no next tick to make up for a broker that answers late.
         settings = with_time_for_one_tick(settings)
+    # A relay drops lines that nobody reads, and another program may read the ticks.
     with relayed_output(stdout=not print_ticks):
         collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(verbose))
         if once:

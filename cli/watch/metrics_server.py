@@ -48,6 +48,7 @@ def serving_metrics(clusters: ConfiguredClusters, clock_ms: Callable[[], int] = 
     Raises:
         HeadroomError: the address of ``metrics.listen`` is not available.
     """
+    # Also without a server, because the alert path reports to it.
     state = MetricsState([name for name, _ in clusters.configs], clock_ms)
     server = open_server(clusters.settings.metrics)
     if server is None:

@@ -109,6 +109,7 @@ def _throughput(clusters: ConfiguredClusters) -> SessionProfile:
     partitions, most = 0, clusters.settings.spark.small_cluster_partitions
     for settings in (clusters.settings, *(watched.settings for watched in clusters.others)):
         counted = partition_count(settings.cluster)
+        # A cluster that cannot be asked may be large, and the profile of small ones would be too little for it.
         if counted is None:
             return SessionProfile.THROUGHPUT
         partitions += counted

@@ -80,6 +80,7 @@ class RestartingPipeline:
         Raises:
             HeadroomError: Spark itself has stopped before.
         """
+        # Between two pipelines nobody else stops the deliveries that were handed over.
         handover, self._handover = self._handover, None
         if handover is not None and handover.outbox is not None:
             handover.outbox.stop()
@@ -98,6 +99,7 @@ class RestartingPipeline:
             raise
         except HeadroomError as error:
             self._restart_at_s = self._now_s() + _RESTART_AFTER_S
+            # It is tried every few seconds; the same reason again would only fill the log.
             if str(error) != self._last_error:
                 echo(f"headroom: {error}", err=True)
             self._last_error = str(error)
@@ -115,6 +117,7 @@ class RestartingPipeline:
         self._jvm_ends.add()
         if self._pipeline is not None:
             self._handover = self._pipeline.hand_over()
+        # With its Spark gone, stopping the jobs fails too.
         with suppress(HeadroomError):
             self._stop_pipeline()
         if self._jvm_ends.are_too_many:

@@ -62,12 +62,13 @@ class Wire:
         Raises:
             OSError: it did not answer; NoKafkaError: it ended the connection, or is no Kafka broker.
         """
-        answer = self._ask(_SASL_HANDSHAKE, 1, _text(mechanism))
+        name = mechanism.encode()
+        answer = self._ask(_SASL_HANDSHAKE, 1, struct.pack(">h", len(name)) + name)
         code, count = struct.unpack_from(">hi", answer)
         names, at = [], 6
         for _ in range(count):
-            name, at = _read_text(answer, at)
-            names.append(name)
+            offered, at = _read_text(answer, at)
+            names.append(offered)
         # 33 is UNSUPPORTED_SASL_MECHANISM, 34 ILLEGAL_SASL_STATE: a listener without SASL.
         return Offer(code != 34, code == 0, tuple(names))
 
@@ -135,11 +136,6 @@ def wire(host: str, port: int, tls: ssl.SSLContext | None, timeout_s: float) -> 
                 yield Wire(secured, deadline_s)
         except TimeoutError:
             raise SilentServerError from None
-
-
-def _text(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
 
 
 def _read_text(data: bytes, at: int) -> tuple[str, int]:

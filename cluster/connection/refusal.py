@@ -214,8 +214,8 @@ class _Probe:
         if isinstance(error, TimeoutError):
             rule = f"{self._server}: no connection within {TIMEOUT_S:g} s"
             return Refusal(rule, "Check that its machine is up, then for a firewall on the way.", False)
-        found = next((entry for kind, entry in _UNREACHED if isinstance(error, kind)), None)
-        reason, remedy = found or (error.strerror or type(error).__name__, "Check the address, and the way to it.")
+        known = next((entry for kind, entry in _UNREACHED if isinstance(error, kind)), None)
+        reason, remedy = known or (error.strerror or type(error).__name__, "Check the address, and the way to it.")
         return Refusal(f"{self._server}: {reason}", remedy, False)
 
 

@@ -111,8 +111,8 @@ def _uploads(
     except KafkaError:
         return {}
     known = last.keys() & start.keys() & first.keys() & end.keys()
-    found = {name: _uploads_of(last[name], start[name], first[name], end[name]) for name in known}
-    return {name: uploads for name, uploads in found.items() if uploads is not None}
+    uploads = {name: _uploads_of(last[name], start[name], first[name], end[name]) for name in known}
+    return {name: own for name, own in uploads.items() if own is not None}
 
 
 def _uploads_of(last: int, start: int, first: int, end: int) -> _Uploads | None:
@@ -138,7 +138,7 @@ def _offsets(
     """Return an offset of each partition, -1 if it has none; those that the broker does not lead are missing."""
     times = dict.fromkeys(names, which)
     listed = list_offsets(connection, leader, times, timeout_s, min_version=WITH_ALL)
-    return {name: found.offset for name, found in listed.items()}
+    return {name: one.offset for name, one in listed.items()}
 
 
 def _with_uploads(logs: BrokerLogs, uploads: Mapping[TopicPartition, _Uploads]) -> BrokerLogs:

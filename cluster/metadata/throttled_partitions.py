@@ -44,7 +44,7 @@ def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
     return {
         name
         for name, partition in snapshot.partitions.items()
-        if partition.moving or (name.topic in listed and listed[name.topic].contains(name.partition))
+        if partition.moving or (numbers := listed.get(name.topic, ())) is None or name.partition in numbers
     }
 
 
@@ -57,24 +57,13 @@ def under_replicated_partitions(snapshot: Snapshot, watched: Collection[TopicPar
     )
 
 
-@dataclass(frozen=True)
-class _ListedPartitions:
-    """Partitions in the throttled replica lists of a topic."""
-
-    every: bool
-    partitions: frozenset[int]
-
-    def contains(self, partition: int) -> bool:
-        return self.every or partition in self.partitions
-
-
-def _listed_partitions(config: TopicConfig) -> _ListedPartitions:
+def _listed_partitions(config: TopicConfig) -> frozenset[int] | None:
+    """Return the partitions in the throttled replica lists of a topic; None for ``*``, which has every one."""
     parsed = [_parse(config.leader_list), _parse(config.follower_list)]
     lists = [replica_list for replica_list in parsed if isinstance(replica_list, ReplicaList)]
-    return _ListedPartitions(
-        any(replica_list.every for replica_list in lists),
-        frozenset().union(*(replica_list.partitions() for replica_list in lists)),
-    )
+    if any(replica_list.every for replica_list in lists):
+        return None
+    return frozenset().union(*(replica_list.partitions() for replica_list in lists))
 
 
 def _brokers_in(partition: Partition, text: str | None) -> tuple[int, ...] | None:

@@ -59,12 +59,12 @@ def read_committed(
     if not groups or (names is not None and not names):
         return {group: {} for group in groups}
     wanted = {group: None if names is None else list(names) for group in groups}
-    found = _asked(connection, subject, lambda client: client.list_group_offsets(wanted))
+    answered = _asked(connection, subject, lambda client: client.list_group_offsets(wanted))
     # Kafka's -1: the group has committed nothing of the partition.
     return {
         group: {
             TopicPartition(*name): committed.offset
-            for name, committed in found.get(group, {}).items()
+            for name, committed in answered.get(group, {}).items()
             if committed.offset >= 0
         }
         for group in groups

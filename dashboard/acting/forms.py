@@ -103,15 +103,15 @@ class ActionForm:
         if command.words[: len(self.words)] != self.words:
             return None
         fields = {field.option: field for group in self.groups for field in group.fields}
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         rest = iter(command.words[len(self.words) :])
         for word in rest:
             field = fields.get(word)
             if field is None:
                 # Of an alert, which may have other options.
                 return None
-            found[field.name] = "on" if field.is_flag else next(rest)
-        return found
+            values[field.name] = "on" if field.is_flag else next(rest)
+        return values
 
 
 _TOPICS = FormField("--topics", "Topics", "names such as orders,payments; empty: all")

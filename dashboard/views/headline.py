@@ -67,7 +67,7 @@ def headline(site: Site, address: Address) -> Headline:
     ends = {s.subject for s in moment.statuses if _ends_alerts(s, watched)}
     over = [alert for alert in firing if _is_over(alert, moment, ends)]
     firing = [alert for alert in firing if not _is_over(alert, moment, ends)]
-    found = _of_moment(moment, view_time, firing)
+    verdict = _of_moment(moment, view_time, firing)
     commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
     if commands is None:
         commands = _commands_of_recommendation(site, address, moment)
@@ -77,11 +77,11 @@ def headline(site: Site, address: Address) -> Headline:
         more = len(firing) - _NAMED
         named.append(Term("", f"{more} more {'alert is' if more == 1 else 'alerts are'} firing.", Tone.WARNING))
     named += [Term(a.event.kind, f"{_OVER}: {a.event.summary}.", Tone.QUIET) for a in over[:_NAMED]]
-    whole = replace(found, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
+    whole = replace(verdict, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
     if view_time.is_past or view_time.is_current:
         return whole
     # What was good then says nothing of now.
-    return replace(whole, tone=Tone.UNKNOWN, text=view_time.text, terms=(Term("Then", found.text), *terms))
+    return replace(whole, tone=Tone.UNKNOWN, text=view_time.text, terms=(Term("Then", verdict.text), *terms))
 
 
 def _of_moment(moment: ClusterMoment, view_time: ViewTime, firing: Sequence[CurrentAlert]) -> Headline:

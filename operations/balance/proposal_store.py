@@ -40,7 +40,7 @@ def store_proposal(result: ProposalResult) -> list[str]:
 def _proposal_row(result: ProposalResult) -> BalanceProposalRow:
     proposal, cluster = result.proposal, result.cluster
     chosen = proposal.actions[: result.chosen]
-    counted = result.before.model.counted
+    counted = result.before.model.is_counted
     return BalanceProposalRow(
         proposal_id=result.proposal_id,
         cluster=cluster.state.cluster,

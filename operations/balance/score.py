@@ -97,7 +97,7 @@ def score_result(cluster: BalanceCluster, goals: Sequence[str] | None, changes: 
 
 def _apply_change(model: ClusterModel, change: ClusterChange) -> ClusterModel:
     changed = change.apply(model)
-    if not changed.counted.any():
+    if not changed.is_counted.any():
         raise HeadroomError(f"--what-if {change.text}", "leaves no broker", "Leave at least one broker alive.")
     return changed
 

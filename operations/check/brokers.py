@@ -63,8 +63,8 @@ class _Probe:
             refusal = why_refused(kafka, connection_options(kafka), [address], "cluster")
             if refusal is not None:
                 return failure(name, refusal.rule, refusal.remedy)
-            found = no_answer(READ_TIMEOUT_S).rule if isinstance(error, NO_ANSWER) else type(error).__name__
-            return failure(name, f"{address}: {found}", rates_remedy(error))
+            reason = no_answer(READ_TIMEOUT_S).rule if isinstance(error, NO_ANSWER) else type(error).__name__
+            return failure(name, f"{address}: {reason}", rates_remedy(error))
         return ok(name, f"read from {broker.host}:{broker.port}")
 
 

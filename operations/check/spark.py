@@ -55,9 +55,9 @@ def _silent(kafka: KafkaSettings, section: str, finding: str) -> Check:
     """Return the check of a client that got no answer, with the servers that take no connection of Python's either."""
     options = connection_options(kafka, section)
     refusals = find_refusals(kafka, options, options["bootstrap_servers"], section)
-    found = "; ".join([f"{kafka.bootstrap_servers}: {finding}", *(refusal.rule for refusal in refusals)])
+    answers = "; ".join([f"{kafka.bootstrap_servers}: {finding}", *(refusal.rule for refusal in refusals)])
     remedies = dict.fromkeys([*(refusal.remedy for refusal in refusals), HANGS])
-    return failure(_NAME, found, " ".join(remedies))
+    return failure(_NAME, answers, " ".join(remedies))
 
 
 def _remedy(kafka: KafkaSettings, section: str, reason: str) -> str:

@@ -77,8 +77,8 @@ class MigrationClusters:
         Raises:
             HeadroomError: one is not, or a cluster did not answer.
         """
-        found = self.topics_on_both(topics, is_mirror)
-        for topic, both in found.items():
+        on_both = self.topics_on_both(topics, is_mirror)
+        for topic, both in on_both.items():
             if both.target is None:
                 names = f"neither as {self.origin.name}.{topic} nor as {topic}" if is_mirror else f"as {topic}"
                 remedy = (
@@ -93,7 +93,7 @@ class MigrationClusters:
             if both.target_name == topic and others:
                 names = join_names(others)
                 on_note(f"{topic} counts as its own mirror. If {names} is it, set migration.origin.name to that alias.")
-        return found
+        return on_both
 
     def require_same_topics(self, on_both: Collection[TopicOnBoth]) -> None:
         """Check that topics are those that were read at the start, on both clusters.

@@ -9,7 +9,7 @@ from itertools import islice
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import LogRecord, RecordReader
 from headroom.operations.migration.clusters import targets_of
-from headroom.operations.progress import ProgressReceiver, noted
+from headroom.operations.progress import ProgressReceiver, with_notes
 from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset
 from headroom.planning.migration.offset_syncs import translate
@@ -68,7 +68,7 @@ class ExactSearch:
             return None
         first = self._first(sought, target_log)
         end = min(target_log.end, first + _SEARCHED)
-        records = noted(target_reader.read(self.own.target_name, first, end), self.progress, self._note)
+        records = with_notes(target_reader.read(self.own.target_name, first, end), self.progress, self._note)
         digests = ((one.offset, one.digest) for one in records)
         return exact_place(before.digest if before else None, [one.digest for one in following], digests)
 

@@ -114,13 +114,13 @@ def plan_migration(
         )
         for name in names
     ]
-    found = forecast(method, on_both, readings, settings.migration.prepare)
+    planned = forecast(method, on_both, readings, settings.migration.prepare)
     return MigrationPlan(
         clusters.origin.name,
         clusters.target.name,
         method,
         on_both,
-        found,
+        planned,
         settings.migration.prepare,
         elapsed_s,
         read_ms,

@@ -84,8 +84,8 @@ def commit_translated(
     make_journalled_change(
         settings, "migration offsets", steps, lambda: clusters.target.commit(group, offsets), on_note
     )
-    found = clusters.target.committed([group], list(offsets))[group]
-    if found != offsets:
-        different = sorted(name for name in offsets if found.get(name) != offsets[name])
+    committed = clusters.target.committed([group], list(offsets))[group]
+    if committed != offsets:
+        different = sorted(name for name in offsets if committed.get(name) != offsets[name])
         rule = f"was committed, but reads back otherwise at {', '.join(map(str, different))}: another client writes it"
         raise HeadroomError(subject, rule, "Stop its consumers, then run the command again.")

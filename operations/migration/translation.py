@@ -125,12 +125,12 @@ def translate_offsets(
 def _committed(clusters: MigrationClusters, request: TranslationRequest) -> dict[TopicPartition, int]:
     """Return the group's committed offsets on the origin, of partitions that are there."""
     topics = clusters.origin_topics.topics
-    found = clusters.origin.committed([request.group])[request.group]
+    offsets = clusters.origin.committed([request.group])[request.group]
     wanted = set(request.topics or topics)
     # A topic may have been recreated with fewer partitions.
     committed = {
         name: offset
-        for name, offset in found.items()
+        for name, offset in offsets.items()
         if name.topic in wanted and name.topic in topics and name.partition in topics[name.topic].leaders
     }
     if not committed and wanted <= topics.keys():

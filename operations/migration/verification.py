@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import RecordReader
 from headroom.operations.migration.clusters import MigrationClusters
-from headroom.operations.progress import OnText, ProgressReceiver, noted
+from headroom.operations.progress import OnText, ProgressReceiver, with_notes
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
@@ -162,6 +162,6 @@ class _Comparing:
         records = log.reader.read(log.name, begin, end)
         if note:
             text = f"of {end - begin:,} offsets"
-            records = noted(records, self.progress, lambda record: f"{log.name}: {record.offset - begin:,} {text}")
+            records = with_notes(records, self.progress, lambda record: f"{log.name}: {record.offset - begin:,} {text}")
         for record in records:
             yield record.digest if self.with_timestamps else record.digest._replace(timestamp_ms=0)

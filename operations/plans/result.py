@@ -70,12 +70,12 @@ class PlanResult:
         if self.waits_for_dead:
             return False
         fits = self.fits_in_one if self.cut is None else self._fits_in_batches(self.cut)
-        return None if fits and (self.awaited or self.awaiting_leader) else fits
+        return None if fits and (self.awaited_brokers or self.awaiting_leader) else fits
 
     @property
     def waits_for_dead(self) -> bool:
         """Whether the move certainly ends only when a broker is back that is down."""
-        return any(awaited.is_certain for awaited in self.awaited)
+        return any(awaited.is_certain for awaited in self.awaited_brokers)
 
     @property
     def fits_in_one(self) -> bool | None:
@@ -102,7 +102,7 @@ class PlanResult:
         return None if cut.chosen.total_s is None else cut.chosen.fits
 
     @cached_property
-    def awaited(self) -> tuple[AwaitedBroker, ...]:
+    def awaited_brokers(self) -> tuple[AwaitedBroker, ...]:
         """The brokers that are down and that moves of the plan wait for."""
         return awaited_brokers(self.plan, self.state)
 

@@ -125,7 +125,8 @@ def throttles_without_effect(view: ThrottleState, needs: ThrottleNeeds) -> tuple
             broker_role, rate, source, copies, observed.get((broker_role.broker, broker_role.role.value))
         )
         if copies.unlisted:
-            without.append(throttle.without_effect(_unlisted_reason(copies), copies.unlisted))
+            reason = NoEffect.PARTLY_LISTED if copies.listed else NoEffect.NOT_LISTED
+            without.append(throttle.without_effect(reason, copies.unlisted))
         if copies.listed:
             listed[broker_role] = throttle
     without += _overridden(view, listed.values())
@@ -144,7 +145,7 @@ class _Listed:
     need: MoveNeed | None
 
     @property
-    def observed(self) -> ObservedThrottle:
+    def observed_throttle(self) -> ObservedThrottle:
         is_below = self.need is not None and self.need.verdict in _BELOW_REQUIRED
         return ObservedThrottle(self.rate, self.observed_bytes_per_s, len(self.copies.peers), is_below)
 
@@ -173,10 +174,6 @@ def _order(broker_role: BrokerRole) -> tuple[int, bool]:
     return broker_role.broker, broker_role.role is not Role.LEADER
 
 
-def _unlisted_reason(copies: _Copies) -> NoEffect:
-    return NoEffect.PARTLY_LISTED if copies.listed else NoEffect.NOT_LISTED
-
-
 def _overridden(view: ThrottleState, throttles: Iterable[_Listed]) -> list[ThrottleWithoutEffect]:
     without = []
     for throttle in throttles:
@@ -189,10 +186,10 @@ def _overridden(view: ThrottleState, throttles: Iterable[_Listed]) -> list[Throt
 def _by_rate(throttles: Iterable[_Listed]) -> list[ThrottleWithoutEffect]:
     """Return the throttles whose rate is exceeded, and those far above what is observed if none limits the move."""
     every = list(throttles)
-    of_all = none_limits(throttle.observed for throttle in every)
+    of_all = none_limits(throttle.observed_throttle for throttle in every)
     without = []
     for throttle in every:
-        reason = throttle.observed.no_effect
+        reason = throttle.observed_throttle.no_effect
         if reason is NoEffect.EXCEEDED or (reason is NoEffect.FAR_ABOVE and of_all):
             without.append(throttle.without_effect(reason, throttle.copies.listed))
     return without

@@ -184,7 +184,7 @@ class ClusterModel:
         return counts
 
     @cached_property
-    def sent(self) -> RateArray:
+    def sent_rate(self) -> RateArray:
         """Bytes that the leader sends per second, to consumers and followers, (P, H)."""
         rate: RateArray = self.write * self.followers[:, None].astype(np.float32)
         rate += self.read
@@ -196,7 +196,7 @@ class ClusterModel:
 
         Some partitions in one hour lie close together here, and far apart in the other order.
         """
-        write, sent, requests = (np.ascontiguousarray(rate.T) for rate in (self.write, self.sent, self.requests))
+        write, sent, requests = (np.ascontiguousarray(rate.T) for rate in (self.write, self.sent_rate, self.requests))
         return write, sent, requests
 
     @cached_property
@@ -208,7 +208,7 @@ class ClusterModel:
     def rates_known(self) -> BoolArray:
         """Whether all rates of a partition are known, (P,)."""
         # A sum is NaN if one of its terms is.
-        total = self.sent.sum(axis=1) + self.write.sum(axis=1) + self.requests.sum(axis=1)
+        total = self.sent_rate.sum(axis=1) + self.write.sum(axis=1) + self.requests.sum(axis=1)
         known: BoolArray = np.isfinite(total)
         return known
 
@@ -224,7 +224,7 @@ class ClusterModel:
         return np.array([b.alive for b in self.brokers], dtype=np.bool_)
 
     @cached_property
-    def counted(self) -> BoolArray:
+    def is_counted(self) -> BoolArray:
         """Whether a broker counts in means: it is alive and its metrics are known, (B,)."""
         return np.array([b.alive and b.known for b in self.brokers], dtype=np.bool_)
 
@@ -246,13 +246,13 @@ class ClusterModel:
     def may_take(self) -> BoolArray:
         """Whether a broker may take replicas and leaders, (B,)."""
         allowed = np.array([not b.takes for b in self.brokers], dtype=np.bool_)
-        takers: BoolArray = allowed & self.counted & ~self.has_unknown_replicas
+        takers: BoolArray = allowed & self.is_counted & ~self.has_unknown_replicas
         return takers
 
     @cached_property
     def may_give(self) -> BoolArray:
         """Whether a broker may give replicas and leaders, (B,)."""
-        return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.counted
+        return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.is_counted
 
     @cached_property
     def largest_free(self) -> FloatArray:

@@ -86,7 +86,7 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
     # Shares of the capacities where all are known.
     scale = np.where(np.isnan(capacity).any(axis=1, keepdims=True), 1.0, capacity)
     needs = np.nan_to_num(
-        [model.write.mean(axis=1), model.sent.mean(axis=1), model.size, np.ones(model.partitions)],
+        [model.write.mean(axis=1), model.sent_rate.mean(axis=1), model.size, np.ones(model.partitions)],
     )
     usual = np.maximum(needs.mean(axis=1), _NOTHING)
     takes = model.may_take.copy()
@@ -104,7 +104,7 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
         carried = loads.loads[LIMITED, :]
         over = (carried + need[:, None] > LIMIT_RATIO * capacity).any(axis=0)
         used = carried / scale
-        used /= np.maximum(used[:, model.counted].mean(axis=1, keepdims=True), _NOTHING)
+        used /= np.maximum(used[:, model.is_counted].mean(axis=1, keepdims=True), _NOTHING)
         best = np.lexsort((((need / usual) @ used)[free], over[free]))[0]
         loads.move(np.array([partition]), source, int(free[best]))
     states = tuple(replace(b, takes="drained") if b.broker == broker else b for b in model.brokers)
@@ -142,7 +142,7 @@ def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterMo
 def brokers_missing(model: ClusterModel) -> int:
     """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits."""
     loads = ClusterLoads(model)
-    counted, missing = model.counted, 0
+    counted, missing = model.is_counted, 0
     for resource in LIMITED:
         capacity = model.capacities(resource)[counted]
         known = capacity[~np.isnan(capacity)]

@@ -127,7 +127,9 @@ class Throttles:
         p = self._changed_traffic(election)
         if p is not None:
             self._loads.add(self._traffic_gained(p, election.to_broker))
-            self._released += _traffic_released(p, election.to_broker)
+            # The leader sends nothing any more, and the new one fetches nothing.
+            broker_roles = ((p.leader, Role.LEADER), (election.to_broker, Role.FOLLOWER))
+            self._released += [traffic for traffic in follower_traffic(p) if traffic.broker_role in broker_roles]
 
     def close(self) -> Iterator[int]:
         """Subtract the traffic that the batch released, and yield the elections that fit again."""
@@ -164,12 +166,6 @@ class Throttles:
         # The other followers receive the same traffic from the new leader.
         broker_roles = ((leader, Role.LEADER), (p.leader, Role.FOLLOWER))
         return [traffic for traffic in follower_traffic(after) if traffic.broker_role in broker_roles]
-
-
-def _traffic_released(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
-    """Return the traffic that is removed from brokers and roles when another replica leads."""
-    broker_roles = ((p.leader, Role.LEADER), (leader, Role.FOLLOWER))
-    return [traffic for traffic in follower_traffic(p) if traffic.broker_role in broker_roles]
 
 
 def _by_affected_role(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:

@@ -164,10 +164,10 @@ class MoveTimes:
             return planned_finish(loads, rate_of, 1, _FEW_EVENTS)
         if most is not None:
             return planned_finish(loads, rate_of, most)
-        found, listed = planned_finish(loads, rate_of), [_listed_to_the_end(d) for d in loads]
+        first, listed = planned_finish(loads, rate_of), [_listed_to_the_end(d) for d in loads]
         # Kafka's own tool leaves partitions that have moved in the lists. The range has the end of such a move too.
-        later = None if found is None or listed == loads else planned_finish(listed, rate_of, 1)
-        return found if found is None or later is None else replace(found, high_s=max(found.high_s, later.middle_s))
+        later = None if first is None or listed == loads else planned_finish(listed, rate_of, 1)
+        return first if first is None or later is None else replace(first, high_s=max(first.high_s, later.middle_s))
 
 
 def _listed_to_the_end(load: ThrottleLoad) -> ThrottleLoad:

@@ -318,10 +318,10 @@ def _has_ended(process: JobProcess) -> bool:
     if process.pid is None or process.since_ms is None or process.host != socket.gethostname():
         return False
     try:
-        found = psutil.Process(process.pid)
+        listed = psutil.Process(process.pid)
         # A killed process whose parent has not asked for its exit code is still listed.
-        is_zombie = found.status() == psutil.STATUS_ZOMBIE
-        return is_zombie or found.create_time() * 1000 > process.since_ms + _START_MS
+        is_zombie = listed.status() == psutil.STATUS_ZOMBIE
+        return is_zombie or listed.create_time() * 1000 > process.since_ms + _START_MS
     except psutil.NoSuchProcess:
         return True
     # No process has such a number, or this user may not look at it.

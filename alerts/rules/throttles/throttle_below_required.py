@@ -62,7 +62,7 @@ class ThrottleBelowRequired(Rule):
         return Finding(
             kind=self.kind,
             subject=status.subject,
-            severity=_severity(status),
+            severity=Severity.INFO if _exceeds_required(status) else _SEVERITY.get(status.verdict, Severity.WARNING),
             summary=self._summary(status, switches, down, tick),
             evidence=ThrottleEvidence.of(status, switches, down),
             recommendation=recommendation,
@@ -144,10 +144,6 @@ def _keeps_firing(status: ThrottleStatus, tick: RuleInputs) -> bool:
     if status.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE) or load.throttle_bytes_per_s is None:
         return False
     return not tick.recommender.policy.is_enough(load, tick.settings.exit_ratio)
-
-
-def _severity(status: ThrottleStatus) -> Severity:
-    return Severity.INFO if _exceeds_required(status) else _SEVERITY.get(status.verdict, Severity.WARNING)
 
 
 def _is_barely_enough(status: ThrottleStatus, tick: RuleInputs) -> bool:

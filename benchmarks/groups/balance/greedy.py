@@ -86,7 +86,7 @@ def _gain(
     hours = np.stack(
         [
             model.write[partitions] * copies[:, None],
-            model.sent[partitions] * leads[:, None],
+            model.sent_rate[partitions] * leads[:, None],
             model.requests[partitions] * leads[:, None],
         ]
     )

@@ -126,7 +126,7 @@ def _one(
     """Take the busiest partition that helps a broker; return the bytes copied, or None if there is none."""
     model, resource = loads.model, Resource(goals.resources[row])
     gives = bool(loads.loads[resource, broker] > goals.upper[row, broker])
-    rate = {0: model.write, 1: model.sent, 2: model.requests}.get(int(resource))
+    rate = {0: model.write, 1: model.sent_rate, 2: model.requests}.get(int(resource))
     weight = model.size if rate is None else rate.max(axis=1)
     has = (loads.replicas == broker).any(axis=1)
     of_leaders = resource in OF_LEADERS

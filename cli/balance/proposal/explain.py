@@ -45,6 +45,7 @@ def explain(number: int, config: str | None, options: ProposalOptions) -> Comman
               headroom balance explain 3 --max-bytes 500GB --format json
     """  # noqa: D301
     cluster = load_cluster(config, options.state_file)
+    # Made again, because a stored proposal does not have the state before each action.
     proposal = search(cluster, options)
     explanation = explain_action(proposal, number)
     return CommandOutcome(

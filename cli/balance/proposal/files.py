@@ -52,6 +52,7 @@ def batch_files(folder: Path, number: int, batches: int, elections: bool = False
         batches: number of batches of the proposal.
         elections: whether leaders change.
     """
+    # So that sorting by name is sorting by number, in a shell and in a listing.
     digits = max(2, len(str(batches)))
     named = f"{number:0{digits}d}.json"
     elected = folder / f"elections-{named}" if elections else None
@@ -141,5 +142,6 @@ def _require_own(folder: Path, texts: Mapping[Path, str]) -> None:
         OSError: a file cannot be read.
     """
     for path in sorted(path for path in folder.iterdir() if _OWN_FILE.fullmatch(path.name)):
+        # The same proposal may be written again: then every file has the text that it would get.
         if texts.get(path) != path.read_text(encoding="utf-8", errors="replace"):
             raise HeadroomError(str(path), "belongs to another proposal", "Name another folder, or remove it.")

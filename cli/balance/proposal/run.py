@@ -83,6 +83,7 @@ def run(
     require_answer(execute, yes)
     settings = load_settings(config)
     proposal = read_own_proposal(folder, settings)
+    # Where nothing is copied, the throttle limits nothing and may be low.
     throttle = proposal.throttle_bytes_per_s if any(proposal.copies) else None
     require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
     words = f"{COMMAND} {shell_quoted(str(folder))}"
@@ -135,6 +136,7 @@ class _Steps:
 
     def may_begin(self, number: int) -> bool:
         lasts_s = self._proposal.times_s[number - 1]
+        # After a wait the next batch is chosen again: meanwhile somebody may have moved its partitions.
         return not self._options.execute or not _has_waited(self._settings.balance.window, self._wait, number, lasts_s)
 
     def read_cluster(self) -> BalanceCluster:
@@ -201,6 +203,7 @@ def _reason_to_wait(window: DailyWindow, number: int, lasts_s: float | None) -> 
     now_s = time.time()
     if not window.contains(now_s):
         return "it is not that now"
+    # A batch of unknown length may begin in the window: otherwise none such ever would.
     if lasts_s is None or not window.ends_too_early(now_s, lasts_s):
         return None
     return f"batch {number} takes about {duration_text(lasts_s)}, but it ends in {duration_text(window.left_s(now_s))}"

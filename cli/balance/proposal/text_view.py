@@ -80,7 +80,7 @@ def _summary(result: ProposalResult) -> Iterator[str]:
     cost = "copy nothing" if not copied else f"copy {size_text(copied)}"
     first = f"The first {result.chosen} of {len(proposal.actions)}" if result.chosen < len(proposal.actions) else "All"
     yield f"{first} actions ({', '.join(parts) or 'none'}) {cost}{_time_text(result)}."
-    counted = result.after.model.counted
+    counted = result.after.model.is_counted
     before, after = (int((card.is_balanced() & counted).sum()) for card in (result.before, result.after))
     outside = f"{proposal.outside[0]:.2f} to {proposal.outside[result.chosen]:.2f}"
     yield (
@@ -143,12 +143,14 @@ def _action_rows(result: ProposalResult) -> Iterator[tuple[str, ...]]:
             "yes" if action.leads else "no",
             size_text(action.bytes_copied),
             percent_text(gain),
+            # An election copies nothing, so its gain has no price.
             percent_text(gain / gigabytes) if gigabytes else "free",
         )
 
 
 def _batch_row(number: int, batch: PricedBatch) -> tuple[str, ...]:
     price = batch.price
+    # Of equals the broker with the lowest id, so that one proposal always prints the same.
     most = max(price.taken_bytes.items(), key=lambda item: (item[1], -item[0]), default=None)
     return (
         str(number),
@@ -180,6 +182,7 @@ def _left_out_lines(result: ProposalResult) -> Iterator[str]:
         number = f"{left.count:,} partition{'s' if left.count > 1 else ''}"
         yield f"Left out: {number}, such as {left.first}, because {WHY_EXCLUDED[left.reason]}."
     for broker in result.proposal.model.brokers:
+        # A broker that takes nothing, but may give, is part of the proposal.
         if broker.takes and broker.takes == broker.gives:
             yield f"Left out: broker {broker.broker}, because it is {broker.takes}."
 
@@ -202,5 +205,6 @@ def _print_commands(result: ProposalResult, files: Sequence[BatchFiles], config:
         echo("Each run elects the leaders of its batch. To elect them again, by Headroom or by Kafka's own tool:")
         for line in elect_commands(electing[0], result, config):
             echo(f"  $ {line}")
+    # A later batch may have moved a replica of an earlier one further.
     echo("To take a batch back, the last one first:")
     echo(f"  $ {run_command(files[-1].rollback, result.throttle_of(result.batches[-1]), config)}")

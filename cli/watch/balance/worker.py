@@ -121,6 +121,7 @@ class BalanceWorker:
         name = watched.settings.cluster.name
         alerts = [event for event in active if event.cluster == name and event.kind in _UNEVEN]
         loads = engine.inputs(name).loads
+        # Those that are uneven now: an alert lasts for a while after its broker is even.
         brokers = () if loads is None else loads.uneven
         if not brokers or not any(map(self._lasts, alerts)):
             return None
@@ -144,6 +145,7 @@ class BalanceWorker:
         """Use the result of a command if it has ended; one that fails is logged once until it succeeds."""
         result = command.result()
         if result is None:
+            # A cluster that does not answer must not keep those of the others waiting.
             if self.clock_s() - self._started_s[task.key] < _TIMEOUT_S:
                 return
             command.stop()

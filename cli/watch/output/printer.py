@@ -40,6 +40,7 @@ class VerdictPrinter:
                 continue
             if event.state == AlertState.FIRING.value:
                 self._fired.add(event.alert_id)
+            # The end of an alert that was never announced would only puzzle.
             if event.alert_id in self._fired:
                 echo_lines(render_event(event), colour=_COLOURS.get(event.state), in_colour=self._in_colour)
 
@@ -55,6 +56,7 @@ class VerdictPrinter:
         active = [status for status in statuses if status.verdict is not Verdict.IDLE]
         behind = sorted({status.broker for status in statuses if status.lost_replicas})
         verdicts = [(status.broker, status.role, status.verdict, status.load.throttle_bytes_per_s) for status in active]
+        # Rates and finish change with every tick: only a new verdict or throttle is worth a line.
         printed = verdicts or behind
         if self._last_printed.get(cluster) == printed:
             return

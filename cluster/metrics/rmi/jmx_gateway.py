@@ -179,10 +179,10 @@ _FileState = tuple[int, int, int] | None
 
 def _state_of(file: str | None) -> _FileState:
     try:
-        found = os.stat(file) if file else None
+        status = os.stat(file) if file else None
     except OSError:
         return None
-    return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+    return None if status is None else (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _array(gateway: JavaGateway, element_class: Any, values: Sequence[Any]) -> Any:

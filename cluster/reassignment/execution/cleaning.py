@@ -70,7 +70,7 @@ def clean_run(
     # What others move meanwhile is cancelled already, and theirs.
     begun = [
         name
-        for name in record.cancelling & record.unended
+        for name in record.cancelling & record.unended_moves
         if not is_moved_by_others(name, snapshot, record) and not record.is_remade(name.topic, snapshot.topic_ids)
     ]
     moves.cancel({name: record.submitted[name].before for name in begun})
@@ -79,12 +79,12 @@ def clean_run(
         moves.note_ended(snapshot)
         placement.note_ended(snapshot)
         throttle.release(snapshot)
-        moving = sorted(journal.record.unended)
+        moving = sorted(journal.record.unended_moves)
         # Those that neither move nor have their target replicas: the metadata may be stale, which ends within seconds.
         if not moving or any(snapshot.moves(name) for name in moving):
             break
         sleep(_POLL_S)
-    moving += [name for other in others for name in other.unended if snapshot.moves(name)]
+    moving += [name for other in others for name in other.unended_moves if snapshot.moves(name)]
     copying = [replica.name for run in (journal.record, *others) for replica in copying_of(run, snapshot)]
     if moving or copying:
         return CleanOutcome(journal.record, tuple(sorted({*moving, *copying})))

@@ -167,7 +167,7 @@ class ReassignmentExecutor:
     def _restore_orders(self, start: RunSnapshot) -> None:
         """Finish cancellations that a crash has interrupted: the batch that submits these again may not begin."""
         record = self._journal.record
-        begun = [name for name in record.cancelling & record.unended if not start.moves(name)]
+        begun = [name for name in record.cancelling & record.unended_moves if not start.moves(name)]
         own = [name for name in begun if not record.is_remade(name.topic, start.topic_ids)]
         self._moves.cancel({name: record.submitted[name].before for name in own})
 
@@ -265,7 +265,7 @@ class ReassignmentExecutor:
         foreign = foreign_moves(snapshot, record)
         # After a crash: the batch at hand goes on, but takes nothing from others.
         copying = {replica.name for replica in copying_of(record, snapshot)}
-        moving = {name for name in record.unended if snapshot.moves(name)}.difference(foreign)
+        moving = {name for name in record.unended_moves if snapshot.moves(name)}.difference(foreign)
         is_at_hand = not (moving | copying).isdisjoint(batch)
         if is_at_hand:
             foreign = [name for name in foreign if name in batch]
@@ -330,13 +330,13 @@ class ReassignmentExecutor:
             HeadroomError: a broker that is up has not reported them for longer than the policy allows.
         """
 
-        def known(shown: RunSnapshot) -> RunSnapshot:
+        def require_known(shown: RunSnapshot) -> RunSnapshot:
             require_known_rates(self._changes(batch, shown, self._policy.throttle_bytes_per_s))
             return shown
 
         with suppress(HeadroomError):
-            return known(snapshot)
-        return self._retry(f"batch {number}", lambda: known(self._control.read()))
+            return require_known(snapshot)
+        return self._retry(f"batch {number}", lambda: require_known(self._control.read()))
 
     def _run_batch(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> None:
         """Throttle and submit a batch, and wait for its end."""
@@ -405,7 +405,7 @@ class ReassignmentExecutor:
         parts = []
         if moving:
             parts.append(f"{len(moving)} partitions are moving, such as {moving[0]}")
-            awaited = sorted(ReplicaKey(name, broker) for name in moving for broker in snapshot.awaited(name))
+            awaited = sorted(ReplicaKey(name, broker) for name in moving for broker in snapshot.awaited_brokers(name))
             if awaited:
                 down = broker_names(sorted({replica.broker for replica in awaited}))
                 more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
@@ -447,7 +447,7 @@ class ReassignmentExecutor:
             self._output.line(f"{replica} did not get its log directory: {reason}")
         self._throttle.release(snapshot)
         record = self._journal.record
-        moving, placing = sorted(record.unended), sorted(record.placing)
+        moving, placing = sorted(record.unended_moves), sorted(record.placing)
         if (moving or placing) and self._reason_to_take_back() is None:
             self._throttle.look(snapshot, moving, placing)
             self._placement.request_forgotten(snapshot)

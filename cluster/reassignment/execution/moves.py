@@ -83,7 +83,7 @@ class RunMoves:
         """
         record, steps, elsewhere = self._journal.record, [], {}
         stale: set[str] = set()
-        for name in sorted(record.unended):
+        for name in sorted(record.unended_moves):
             partition, target = snapshot.partitions.get(name), record.submitted[name].after
             if record.is_remade(name.topic, snapshot.topic_ids):
                 partition = None

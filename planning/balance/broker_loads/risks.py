@@ -20,10 +20,10 @@ def capacity_risks(model: ClusterModel) -> list[CapacityRisk]:
     stays, because Kafka makes no other replicas in place of lost ones.
     """
     limits = limit_bounds(model, Resource.NETWORK_OUT).upper
-    if not np.isfinite(limits[model.counted]).any():
+    if not np.isfinite(limits[model.is_counted]).any():
         return []
     loads = ClusterLoads(model)
-    within = model.counted & (loads.loads[Resource.NETWORK_OUT] <= limits)
+    within = model.is_counted & (loads.loads[Resource.NETWORK_OUT] <= limits)
     risks, resource = [], Resource.NETWORK_OUT.name.lower()
     for name, lost in _losses(model):
         after = hourly_percentile(_sent_without(loads, lost), model.percentile)

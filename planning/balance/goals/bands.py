@@ -99,7 +99,7 @@ def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, dete
         loads: load of each broker, (B,).
         detect_below: rates below which all is well, bytes per second.
     """
-    counted = model.counted
+    counted = model.is_counted
     total = sum((Fraction(float(load)) for load in loads[counted]), Fraction(0))
     brokers = int(counted.sum())
     mean = [Fraction(0)] * len(loads) if not brokers else [total * share for share in _shares(model, resource)]
@@ -127,7 +127,7 @@ def limit_bounds(model: ClusterModel, resource: Resource) -> LoadBounds:
 
 def _shares(model: ClusterModel, resource: Resource) -> list[Fraction]:
     """Return the share of each broker in a resource; of those that shed it, what would be theirs of the same sum."""
-    counted = model.counted
+    counted = model.is_counted
     carry = counted & ~model.sheds(resource)
     if not carry.any():
         carry = counted

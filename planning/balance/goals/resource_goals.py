@@ -114,7 +114,7 @@ class TopicBand:
 
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> FloatArray:
         """Return the mean of each topic over the brokers that count, (T,)."""
-        brokers = max(1, int(model.counted.sum()))
+        brokers = max(1, int(model.is_counted.sum()))
         weights = (model.leader >= 0).astype(np.float64)
         if not self.of_leaders:
             weights = (model.followers + 1).astype(np.float64)

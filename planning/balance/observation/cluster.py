@@ -348,7 +348,7 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
             yield f"The loads of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
         elif broker.takes:
             yield f"Broker {broker.broker} takes nothing: {broker.takes}."
-    partly = _broker_list(model, model.counted & model.has_unknown_replicas)
+    partly = _broker_list(model, model.is_counted & model.has_unknown_replicas)
     if partly:
         first = model.name(int(np.flatnonzero(~model.load_known)[0]))
         count = int((~model.load_known).sum())
@@ -367,7 +367,7 @@ def _rack_notes(model: ClusterModel) -> Iterator[str]:
     if not model.racks:
         yield "No broker has a rack, so replicas are not kept apart by racks."
         return
-    without = _broker_list(model, model.counted & (model.rack < 0))
+    without = _broker_list(model, model.is_counted & (model.rack < 0))
     if without:
         yield f"Some brokers have no rack and take no replicas, because their replicas may share any rack: {without}."
     most = int(model.followers.max(initial=0)) + 1
@@ -377,8 +377,8 @@ def _rack_notes(model: ClusterModel) -> Iterator[str]:
 
 def _capacity_notes(model: ClusterModel) -> Iterator[str]:
     for resource, name in ((Resource.DISK, "disk"), (Resource.NETWORK_IN, "network in")):
-        unknown = model.counted & np.isnan(model.capacities(resource))
-        if unknown.any() and not unknown[model.counted].all():
+        unknown = model.is_counted & np.isnan(model.capacities(resource))
+        if unknown.any() and not unknown[model.is_counted].all():
             brokers = _broker_list(model, unknown)
             yield f"The {name} capacity of some brokers is missing or 0 and limits nothing there: {brokers}."
 

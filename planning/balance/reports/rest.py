@@ -85,7 +85,7 @@ def rest_of_proposal(
         replicas[row, : len(target)], in_sync[row, : len(target)] = target, True
         leader[row] = target[0]
     changed.discard(NO_BROKER)
-    states = [model.brokers[index] for index in changed if not model.counted[index]]
+    states = [model.brokers[index] for index in changed if not model.is_counted[index]]
     unknown = sorted(state.broker for state in states if state.alive)
     then = ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader))
     outside_after, broken_after = _weight(bands, then)

@@ -109,8 +109,8 @@ def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
             own, own_met = goal_score(goal, bounds, usage), bounds.is_reached(usage.load(goal.resource))
         else:
             own, own_met = goal_score(goal, bounds, usage), goal_holds(goal, bounds, usage)
-        scores.append(np.where(loads.model.counted, own, np.nan))
-        met.append(own_met | ~loads.model.counted)
+        scores.append(np.where(loads.model.is_counted, own, np.nan))
+        met.append(own_met | ~loads.model.is_counted)
     return Scorecard(loads.model, goals.goals, tuple(goals.bounds), loads.loads.copy(), np.array(scores), np.array(met))
 
 

@@ -85,14 +85,14 @@ class GoalSet:
         self.upper = np.where(high, np.minimum(upper, far[0]), np.clip(start, upper, self.upper))
         self.lower = np.where(low, np.maximum(lower, far[1]), np.clip(start, self.lower, lower))
         # What does not count in the means is outside of no band, and is not to be put right.
-        self.lower[:, ~loads.model.counted] = -np.inf
-        self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf
+        self.lower[:, ~loads.model.is_counted] = -np.inf
+        self.upper[np.broadcast_to(soft & ~loads.model.is_counted, self.upper.shape)] = np.inf
         pressing = np.array([goal.hard | loads.model.sheds(goal.resource) for goal in kinds]).reshape(self.mean.shape)
         weights = np.array([goal.weight for goal in kinds])[:, None] * np.where(pressing, _LIMIT_WEIGHT, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.norm = np.where(self.mean > 0, weights / self.mean, 0.0)
         beyond = np.maximum(np.maximum(start - bands[1], bands[0] - start), 0.0)
-        quiet = (np.maximum(start, self.mean) < self.detect_below[:, None]) | (soft & ~loads.model.counted)
+        quiet = (np.maximum(start, self.mean) < self.detect_below[:, None]) | (soft & ~loads.model.is_counted)
         self.start_outside = float((np.where(quiet, 0.0, beyond) * self.norm).sum())
         finite = np.isfinite(self.upper).any(axis=1) | np.isfinite(self.lower).any(axis=1)
         live = np.flatnonzero(finite & (self.norm > 0).any(axis=1))
@@ -130,7 +130,7 @@ class GoalSet:
         total: FloatArray = outside.sum(axis=0)
         return total
 
-    def missed(self, loads: FloatArray, broker: int) -> tuple[FloatArray, FloatArray]:
+    def misses(self, loads: FloatArray, broker: int) -> tuple[FloatArray, FloatArray]:
         """Return by how much a broker is above and below its bands, in shares of the means by weight, (6,) each.
 
         Args:

@@ -46,7 +46,7 @@ class ClusterLoads:
             used = self.replicas[:, slot] != NO_BROKER
             own = self.replicas[used, slot]
             self.loads[Resource.DISK] += np.bincount(own, weights=self._size[used], minlength=brokers)
-        self._count(self.leader, (self.hours[1], self.hours[2]), (model.sent, model.requests), self.topic_leaders)
+        self._count(self.leader, (self.hours[1], self.hours[2]), (model.sent_rate, model.requests), self.topic_leaders)
         self.hours[1] += np.array([[broker.follower_reads_bytes_per_s] for broker in model.brokers]).reshape(-1, 1)
         self.loads[Resource.REPLICAS] = self.topic_replicas.sum(axis=0)
         self.loads[Resource.LEADERS] = self.topic_leaders.sum(axis=0)
@@ -128,7 +128,7 @@ class ClusterLoads:
     def _lead(self, partitions: IntArray, source: int, target: int) -> None:
         self.leader[partitions] = target
         self._put_first(partitions)
-        self._shift(1, source, target, self.model.sent[partitions])
+        self._shift(1, source, target, self.model.sent_rate[partitions])
         self._shift(2, source, target, self.model.requests[partitions])
         self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_leaders, partitions, source, target)

@@ -47,7 +47,7 @@ def load_deltas(model: ClusterModel, partitions: IntArray, copies: BoolArray, le
     """
     hours = np.empty((3, len(partitions), model.write.shape[1]))
     hours[0] = model.write[partitions] * copies[:, None]
-    hours[1] = model.sent[partitions] * leads[:, None]
+    hours[1] = model.sent_rate[partitions] * leads[:, None]
     hours[2] = model.requests[partitions] * leads[:, None]
     size = np.where(copies, model.size[partitions], 0.0)
     return LoadDeltas(hours, np.stack([size, leads.astype(np.float64), copies.astype(np.float64)]))

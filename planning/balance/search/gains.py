@@ -50,7 +50,7 @@ class Candidates:
         )
 
 
-def joined(parts: Sequence[Candidates]) -> Candidates:
+def join_candidates(parts: Sequence[Candidates]) -> Candidates:
     """Return the candidates of all parts."""
     return Candidates(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Candidates)))
 
@@ -79,7 +79,7 @@ class Gains:
             self._hours[:, number, brokers] = order[:, :, place]
         self.outside[brokers] = self._goals.total_outside(self._loads.loads[:, brokers], brokers)
 
-    def moved(self, partitions: IntArray, brokers: IntArray, leads: AnyArray, copies: AnyArray) -> FloatArray:
+    def moved_loads(self, partitions: IntArray, brokers: IntArray, leads: AnyArray, copies: AnyArray) -> FloatArray:
         """Return what partitions add to the loads of brokers, to first order, (6, N).
 
         Args:
@@ -122,7 +122,7 @@ class Gains:
         for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             brokers = own[:1] if len(own) and (own == own[0]).all() else own
             gain += self.falls(
-                self.moved(candidates.partitions, brokers, candidates.leads, candidates.copies), brokers, sign
+                self.moved_loads(candidates.partitions, brokers, candidates.leads, candidates.copies), brokers, sign
             )
         return gain
 

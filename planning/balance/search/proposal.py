@@ -74,7 +74,7 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
         HeadroomError: fewer than two brokers are known, a topic is unknown, or a goal fails.
     """
     limits = limits or ProposalLimits()
-    if int(model.counted.sum()) < 2:
+    if int(model.is_counted.sum()) < 2:
         raise HeadroomError("brokers", "fewer than two are alive with known metrics", "Balance needs at least two.")
     if not model.partitions:
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
@@ -132,7 +132,8 @@ def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
     proposal is the difference between the first state and the last.
     """
     now, model = start, start.loads.model
-    found = np.zeros(model.partitions, dtype=np.int64)
+    # Within a stage, what the searches took first goes first: it gains the most.
+    order = np.zeros(model.partitions, dtype=np.int64)
     # A limit may leave room for a small part of the gain only.
     ratio = 0.0 if limits.is_partial else _LEAST_FALL_RATIO
     for _ in range(_MOST_SEARCHES):
@@ -145,9 +146,9 @@ def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
         search.run()
         if not search.has_changed:
             break
-        found = np.where(search.taken > 0, found.max() + search.taken, found)
+        order = np.where(search.taken > 0, order.max() + search.taken, order)
         actions = net_actions(model, search.slots, search.leader)
-        actions.sort(key=lambda action: (stage_of(model, action), found[action.partition]))
+        actions.sort(key=lambda action: (stage_of(model, action), order[action.partition]))
         ordered = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
         after = start.loads.copy()
         apply_actions(after, ordered)

@@ -10,7 +10,7 @@ from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.deltas import load_deltas
-from headroom.planning.balance.search.gains import Candidates, Gains, joined
+from headroom.planning.balance.search.gains import Candidates, Gains, join_candidates
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
 
 # A gain below this is rounding.
@@ -132,7 +132,7 @@ class BalanceSearch:
 
         Actions that do not help the broker itself are left to the turn of the peer.
         """
-        high, low = self._goals.missed(self._loads.loads, broker)
+        high, low = self._goals.misses(self._loads.loads, broker)
         both = self._moves_on and not self._is_large(broker)
         gives = bool((both or high.any()) and self._model.may_give[broker])
         takes = bool((both or low.any()) and self._model.may_take[broker])
@@ -221,7 +221,7 @@ class BalanceSearch:
             return np.arange(len(partitions))
         leads = self._loads.leader[partitions] == sources
         at = np.array([broker])
-        gain = self._gains.falls(self._gains.moved(partitions, at, leads, np.ones(len(partitions))), at, sign)
+        gain = self._gains.falls(self._gains.moved_loads(partitions, at, leads, np.ones(len(partitions))), at, sign)
         cost = self._model.size[partitions] + self._limits.move_overhead_bytes
         return np.argpartition(-gain / np.maximum(cost, 1.0), _DENSEST)[:_DENSEST]
 
@@ -330,7 +330,7 @@ class BalanceSearch:
             rough = np.zeros((len(out), len(back)))
             for own, sign in ((broker, -1.0), (peer, 1.0)):
                 at = np.array([own])
-                gone, come = (self._gains.moved(c.partitions, at, c.leads, c.copies) for c in (out, back))
+                gone, come = (self._gains.moved_loads(c.partitions, at, c.leads, c.copies) for c in (out, back))
                 moved = (gone[:, :, None] - come[:, None]).reshape(len(gone), -1)
                 rough += self._gains.falls(moved, at, sign).reshape(rough.shape)
             rough[out.partitions[:, None] == back.partitions] = 0.0
@@ -339,7 +339,7 @@ class BalanceSearch:
             taken.append(back.subset(column))
             worth.append(rough[row, column] / (self._cost(given[-1]) + self._cost(taken[-1])))
         order = np.argsort(-np.concatenate(worth), kind="stable")[:_EXACT]
-        return self._take_swaps(joined(given).subset(order), joined(taken).subset(order), least)
+        return self._take_swaps(join_candidates(given).subset(order), join_candidates(taken).subset(order), least)
 
     def _best_halves(self, source: int, target: int, most: int) -> Candidates:
         """Return the moves from one broker to another that gain most alone, or harm least."""

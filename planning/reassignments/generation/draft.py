@@ -35,7 +35,7 @@ class Draft:
         """Number of replicas that are still to be chosen."""
         return self.factor - len(self.replicas)
 
-    def put(self, old: int, new: int) -> None:
+    def exchange(self, old: int, new: int) -> None:
         """Replace one replica by another, at the same position."""
         self.replicas[self.replicas.index(old)] = new
         self.added.discard(old)

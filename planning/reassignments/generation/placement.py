@@ -154,7 +154,7 @@ class Placement:
         """Move a new replica, and return whether that was possible: a chain may hit the same partition twice."""
         if not self._may_move(draft, old, to):
             return False
-        draft.put(old, to)
+        draft.exchange(old, to)
         new[old].remove(draft)
         new[to].append(draft)
         self._loads.remove(draft, old)

@@ -124,7 +124,7 @@ class Spreading:
     def _move(self, draft: Draft, old: int, to: int) -> None:
         if draft.replicas[0] == old:
             self._loads.move_lead(draft.present.topic, old, to)
-        draft.put(old, to)
+        draft.exchange(old, to)
         self._loads.remove(draft, old)
         self._loads.add(draft, to)
         self._disks.take(to, draft.size_bytes)

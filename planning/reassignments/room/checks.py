@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,13 +26,6 @@ class _Copy(NamedTuple):
 
     name: TopicPartition
     path: str | None
-    size_bytes: int
-
-
-class _Removal(NamedTuple):
-    """A log that leaves a directory with the end of its move."""
-
-    path: str
     size_bytes: int
 
 
@@ -61,11 +54,11 @@ def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tup
                 rooms[broker] = _BrokerRoom(broker, state.brokers[broker].log_dirs)
             room = rooms[broker]
             room.copy(copies.get(broker, ()))
-            found = list(room.errors(f" up to batch {number}" if number > 1 else "")) if broker in copies else []
-            if found:
+            shortages = list(room.errors(f" up to batch {number}" if number > 1 else "")) if broker in copies else []
+            if shortages:
                 full.add(broker)
-                errors += found
-            room.remove(removals.get(broker, ()))
+                errors += shortages
+            room.remove(removals.get(broker, {}))
     return tuple(errors)
 
 
@@ -122,11 +115,11 @@ class _BrokerRoom:
                 volume.copies.append(copy)
                 volume.copied_bytes += copy.size_bytes
 
-    def remove(self, removals: Iterable[_Removal]) -> None:
-        """Remove logs, with the end of the batch."""
-        for removal in removals:
-            if removal.path in self._volume_of:
-                self._volume_of[removal.path].freed_bytes += removal.size_bytes
+    def remove(self, bytes_by_directory: Mapping[str, int]) -> None:
+        """Free the bytes of the logs that leave each directory with the end of the batch."""
+        for path, size_bytes in bytes_by_directory.items():
+            if path in self._volume_of:
+                self._volume_of[path].freed_bytes += size_bytes
 
     def errors(self, until: str) -> Iterator[HeadroomError]:
         """Yield what has no room for the batches so far.
@@ -163,10 +156,10 @@ class _BrokerRoom:
         return HeadroomError(subject, rule, f"{_MAKE_ROOM} {SEPARATE_VOLUMES}" if assumed else _MAKE_ROOM)
 
 
-def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, list[_Copy]], dict[int, list[_Removal]]]:
-    """Return by broker the copies that a batch makes, and the logs that leave with its end."""
+def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, list[_Copy]], dict[int, Counter[str]]]:
+    """Return by broker the copies that a batch makes, and the bytes that leave each directory with its end."""
     copies: dict[int, list[_Copy]] = defaultdict(list)
-    removals: dict[int, list[_Removal]] = defaultdict(list)
+    removals: dict[int, Counter[str]] = defaultdict(Counter)
     for name, assignment in batch.by_name.items():
         now = state.partitions.get(name)
         if now is None or now.size_bytes is None or (new_bytes := now.new_replica_bytes) is None:
@@ -179,9 +172,9 @@ def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, li
             elif path is not None and path != present:
                 copies[broker].append(_Copy(name, path, now.size_bytes))
                 if present is not None:
-                    removals[broker].append(_Removal(present, now.size_bytes))
+                    removals[broker][present] += now.size_bytes
         for broker in now.replicas:
             # How much of a copy that is ended exists is not known.
             if broker in now.log_dirs and broker not in assignment.replicas and broker not in now.adding:
-                removals[broker].append(_Removal(now.log_dirs[broker], now.size_bytes))
+                removals[broker][now.log_dirs[broker]] += now.size_bytes
     return copies, removals

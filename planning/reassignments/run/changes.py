@@ -81,7 +81,7 @@ def batch_changes(
         if is_under_way or partition.moving or partition.replicas != assignment.replicas:
             moves[assignment.name] = _submission(assignment, partition, record)
             # Submitted again, a move of others to the same replicas goes on, and from now on is one of the run.
-            if not is_under_way or assignment.name not in record.unended:
+            if not is_under_way or assignment.name not in record.unended_moves:
                 submit[assignment.name] = moves[assignment.name]
         elif assignment.name in placed:
             moves[assignment.name] = _submission(assignment, partition, record)
@@ -101,7 +101,7 @@ def _submission(assignment: TargetAssignment, partition: PartitionPlacement, rec
     """
     name, before = assignment.name, partition.before
     known, interrupted = record.submitted.get(name), record.interrupted.get(name)
-    if known is not None and (name in record.unended or name in record.refused) and _is_left_of(known, before):
+    if known is not None and (name in record.unended_moves or name in record.refused) and _is_left_of(known, before):
         before = known.before
     elif known is not None and known.after == before and set(known.before) == set(before):
         # An earlier batch of the run has only given it this order.
@@ -124,7 +124,7 @@ def replicas_before(
     before = {name: p.before for name in plan.by_name if (p := snapshot.partitions.get(name)) is not None}
     for name in before.keys() & record.submitted.keys():
         move = record.submitted[name]
-        if name in record.unended or before[name] == move.after:
+        if name in record.unended_moves or before[name] == move.after:
             before[name] = move.before
     return before
 
@@ -316,7 +316,7 @@ def entries_to_remove(record: RecordedRun, snapshot: RunSnapshot) -> dict[Thrott
 
 def _has_ended(name: TopicPartition, record: RecordedRun, snapshot: RunSnapshot) -> bool:
     # An entry also stays while others move the partition: their copy may have no other throttle.
-    return not snapshot.moves(name) and name not in record.unended
+    return not snapshot.moves(name) and name not in record.unended_moves
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def is_moved_by_others(name: TopicPartition, snapshot: RunSnapshot, record: Reco
         return False
     if record.is_remade(name.topic, snapshot.topic_ids):
         return True
-    return name not in record.unended or snapshot.partitions[name].target != record.submitted[name].after
+    return name not in record.unended_moves or snapshot.partitions[name].target != record.submitted[name].after
 
 
 def foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> list[TopicPartition]:
@@ -55,8 +55,8 @@ def electable_leads(
     batches: Iterable[ReassignmentPlan], snapshot: RunSnapshot, record: RecordedRun
 ) -> list[TopicPartition]:
     """Return those of ``leads_to_elect`` whose first replica is alive and in sync."""
-    found = ((name, snapshot.partitions[name]) for name in leads_to_elect(batches, snapshot, record))
-    return [name for name, p in found if p.replicas[0] in p.isr and p.replicas[0] in snapshot.alive]
+    leads = ((name, snapshot.partitions[name]) for name in leads_to_elect(batches, snapshot, record))
+    return [name for name, p in leads if p.replicas[0] in p.isr and p.replicas[0] in snapshot.alive]
 
 
 def require_no_foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> None:

@@ -68,7 +68,7 @@ def owners_by_subject(rows: Iterable[JournalRow], process: str | None = None) ->
         if row.step in (StepKind.RATE.value, StepKind.LIST.value):
             _add(in_force.setdefault(row.subject, {}), row)
     # At most one run is carried on at a time.
-    unfinished = [run for run in runs.values() if run.unfinished]
+    unfinished = [run for run in runs.values() if run.is_unfinished]
     running = max(unfinished, key=lambda run: run.last_ms, default=None)
     newest = {subject: runs[list(owners)[-1]] for subject, owners in in_force.items() if owners}
     return {subject: run.owner(process if run is running else None) for subject, run in newest.items()}
@@ -129,7 +129,7 @@ class _Run:
     last_ms: int = 0
 
     @property
-    def unfinished(self) -> bool:
+    def is_unfinished(self) -> bool:
         return bool(self.states) and self.states[-1] is StepState.INTENDED
 
     def add(self, row: JournalRow) -> None:
@@ -146,8 +146,8 @@ class _Run:
             self.continue_command = _command_of(row)
 
     def owner(self, process: str | None) -> ThrottleOwner:
-        again = self.continue_command if self.unfinished else None
-        return ThrottleOwner(self.run_id, self.command, self.by, bool(self.states), self.unfinished, again, process)
+        again = self.continue_command if self.is_unfinished else None
+        return ThrottleOwner(self.run_id, self.command, self.by, bool(self.states), self.is_unfinished, again, process)
 
 
 def _command_of(row: JournalRow) -> str | None:

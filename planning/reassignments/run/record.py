@@ -169,7 +169,7 @@ class RecordedRun:
         return bool(self.entries or self.rates or self.cancelling)
 
     @cached_property
-    def unended(self) -> frozenset[TopicPartition]:
+    def unended_moves(self) -> frozenset[TopicPartition]:
         """Partitions whose reassignment by the run is, or may be, running: submitted, and without an end so far.
 
         A later reassignment of the same partition is not of the run.

@@ -87,7 +87,7 @@ class RunSnapshot:
         partition = self.partitions.get(name)
         return partition is not None and partition.moving
 
-    def awaited(self, name: TopicPartition) -> tuple[int, ...]:
+    def awaited_brokers(self, name: TopicPartition) -> tuple[int, ...]:
         """Return the brokers that are down, and whose replica the running reassignment of a partition waits for.
 
         These are replicas that it adds, and those that it keeps if its end waits for them too.

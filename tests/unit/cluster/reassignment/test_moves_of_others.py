@@ -66,7 +66,7 @@ def assert_adopted_and_ended(stage: Stage) -> None:
     assert {name: p.replicas for name, p in stage.cluster.partitions.items()} == AFTER
     (record,) = stage.journal.records()
     # Others may have ended their moves before the run took them over.
-    assert (record.state, record.unended, record.leaves_behind) == (RunState.DONE, set(), False)
+    assert (record.state, record.unended_moves, record.leaves_behind) == (RunState.DONE, set(), False)
 
 
 def test_a_move_that_is_adopted_is_followed_to_its_end_and_keeps_its_throttle() -> None:

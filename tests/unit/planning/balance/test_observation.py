@@ -87,7 +87,7 @@ def test_the_model_is_the_cluster() -> None:
     assert ClusterLoads(model).loads[Resource.NETWORK_IN].tolist() == [1.0, 7.0, 2.0]
     assert model.in_sync.tolist() == [[False, True], [True, False], [True, False]]
     assert model.moving.tolist() == [False, False, True]
-    assert model.counted.tolist() == [True, True, False]
+    assert model.is_counted.tolist() == [True, True, False]
 
 
 def test_capacities_of_disks_leave_out_what_others_use() -> None:
@@ -134,10 +134,10 @@ def test_what_a_cordoned_directory_has_free_is_no_room() -> None:
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     state = state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]]))
     partly = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
-    assert partly.model.counted.tolist() == [True, False]
+    assert partly.model.is_counted.tolist() == [True, False]
     assert any("loads of broker 2 are unknown" in note for note in partly.notes)
     none = observed_cluster(state, loads_of(state, NAN), SETTINGS)
-    assert none.model.counted.tolist() == [True, True]
+    assert none.model.is_counted.tolist() == [True, True]
     assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
 
 
@@ -182,7 +182,7 @@ def test_lost_goals_are_left_out_unless_they_are_demanded() -> None:
 def test_excluded_brokers_give_and_take_nothing_and_count_in_means() -> None:
     model = excluding(observed_cluster(skewed(), loads_of(skewed()), SETTINGS).model, {1})
     assert (model.may_give.tolist(), model.may_take.tolist()) == ([False, True, True], [False, True, True])
-    assert model.counted.all()
+    assert model.is_counted.all()
 
 
 def test_measured_writes_and_an_empty_history() -> None:

@@ -31,7 +31,7 @@ def test_a_lost_broker_leaves_its_leads_to_followers_in_sync() -> None:
     assert network_in(after) == [0.0, 3.0, 4.0, 4.0]
     # It leads both now, and sends to no follower.
     assert ClusterLoads(after).loads[Resource.NETWORK_OUT].tolist() == [0.0, 0.0, 4.0, 0.0]
-    assert after.counted.tolist() == [False, True, True, True]
+    assert after.is_counted.tolist() == [False, True, True, True]
     with pytest.raises(HeadroomError, match="unknown"):
         without_brokers(MODEL, [9])
 
