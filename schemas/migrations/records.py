@@ -75,6 +75,9 @@ class PartitionAgreement:
         origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
         method: routed, drained, mirrored or linked.
         routers: names of the routers that have to agree before the migration starts.
+        shielded: whether nothing may call the origin about this partition. Older readers ignore it.
+        expected_ms: when the origin was expected to reach the end offset, epoch milliseconds, as it was agreed; None if
+            unknown. Older readers ignore it.
     """
 
     migration: str
@@ -92,6 +95,8 @@ class PartitionAgreement:
     origin_end: int | None = None
     method: str = "routed"
     routers: tuple[str, ...] = ()
+    shielded: bool = False
+    expected_ms: int | None = None
 
     @property
     def name(self) -> TopicPartition:
@@ -224,13 +229,14 @@ def _agreement(values: dict[str, Any]) -> PartitionAgreement:
         _text(known[name])
     for name in ("number", "partition"):
         _whole(known[name])
-    for name in ("end_offset", "target_base_offset", "origin_end"):
+    for name in ("end_offset", "target_base_offset", "origin_end", "expected_ms"):
         if known.get(name) is not None:
             _whole(known[name])
     if known["status"] not in STATUSES or known["method"] not in METHODS:
         raise ValueError(f"status {known['status']!r} or method {known['method']!r} is unknown")
-    if not isinstance(known["ignore_origin"], bool):
-        raise TypeError("ignore_origin is neither true nor false")
+    for name in ("ignore_origin", "shielded"):
+        if not isinstance(known.get(name, False), bool):
+            raise TypeError(f"{name} is neither true nor false")
     return PartitionAgreement(**known | {"routers": tuple(map(_text, known["routers"]))})
 
 
