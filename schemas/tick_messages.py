@@ -100,20 +100,20 @@ ROWS: dict[str, str] = {
         # offline. null: none.
         "without_log ARRAY<INT>"
     ),
-    # One row per partition of the agreement topic headroom.migrations: what was agreed, and both clusters. Sent only with
-    # ``[migration.origin]``. null: it could not be read.
+    # One row per partition of the agreement topic headroom.migrations: what was agreed, and both clusters. Sent only
+    # with ``[migration.origin]``. null: it could not be read.
     "migrations": (
-        "topic STRING, partition INT, migration STRING, number BIGINT, status STRING, method STRING, end_offset BIGINT, "
-        "target_base_offset BIGINT, ignore_origin BOOLEAN, origin_end BIGINT, shielded BOOLEAN, "
+        "topic STRING, partition INT, migration STRING, number BIGINT, status STRING, method STRING, "
+        "end_offset BIGINT, target_base_offset BIGINT, ignore_origin BOOLEAN, origin_end BIGINT, shielded BOOLEAN, "
         "origin_cluster_id STRING, target_cluster_id STRING, origin_topic_id STRING, target_topic_id STRING, "
         # The reading that the end offset follows from.
         "origin_position BIGINT, origin_offsets_per_s DOUBLE, origin_read_ms BIGINT, "
         # Names of the routers that have to agree, those that have not yet, and the acks of those that produce.
         "routers ARRAY<STRING>, missing_routers ARRAY<STRING>, acks ARRAY<STRING>, "
-        # Each side as it was read. origin_error: why the origin's columns are missing. earlier_target_end: log end of the
-        # target that was read before the origin's. leader_end_offset: log end of the leader for its newest epoch.
-        f"origin STRUCT<{_MIGRATION_SIDE}>, target STRUCT<{_MIGRATION_SIDE}>, origin_error STRING, target_error STRING, "
-        "earlier_target_end BIGINT, "
+        # Each side as it was read, and why it was not. leader_end_offset: log end of the leader for its newest epoch.
+        f"origin STRUCT<{_MIGRATION_SIDE}>, target STRUCT<{_MIGRATION_SIDE}>, "
+        # earlier_target_end: log end of the target that was read before the origin's.
+        "origin_error STRING, target_error STRING, earlier_target_end BIGINT, "
         # Settings of the topic on the origin.
         "cleanup_policy STRING, retention_ms BIGINT, retention_bytes BIGINT, min_insync_replicas INT, "
         "unclean_elections BOOLEAN, "

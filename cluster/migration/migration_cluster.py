@@ -125,16 +125,19 @@ class MigrationCluster:
         while waiting:
             asked = {name: own.pop() for name, own in waiting.items()}
             waiting = {name: own for name, own in waiting.items() if own}
-            by_leader = _by_leader(topics, asked)
-            ends = self._answers(
-                by_leader,
-                lambda leader, own: epoch_ends(
-                    self._connection, leader, {name: asked[name] for name in own}, self._timeout_s
-                ),
-            )
-            for name, end in ends.items():
+            for name, end in self._epoch_ends(topics, asked).items():
                 found[name][asked[name]] = end
         return dict(found)
+
+    def _epoch_ends(
+        self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        return self._answers(
+            _by_leader(topics, epochs),
+            lambda leader, names: epoch_ends(
+                self._connection, leader, {name: epochs[name] for name in names}, self._timeout_s
+            ),
+        )
 
     def offset_at(self, topics: Mapping[str, MigratingTopic], name: TopicPartition, time_ms: int) -> int | None:
         """Return the offset of a partition's first record with a timestamp from a time on; None without one.

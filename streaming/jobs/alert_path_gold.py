@@ -126,9 +126,9 @@ class AlertPathGold:
         with cached_frames() as cache:
             rows = self._queries.rows(evaluated.complete.messages, cache).moves.collect()
         for row in rows:
-            for field, table in _FIELDS.items():
-                if row[field] is not None:
-                    values = row[field].asDict(recursive=True)
+            for name, table in _FIELDS.items():
+                if row[name] is not None:
+                    values = row[name].asDict(recursive=True)
                     by_tick[table, (values["cluster"], values["tick_ms"])].append(values)
         return [TickRows(*key, rows, urgent=True) for key, rows in by_tick.items() if key[1] in evaluated.headroom]
 

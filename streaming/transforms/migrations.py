@@ -1,9 +1,9 @@
 """Rows of the gold tables of migrations, from the messages of complete ticks.
 
-They are judged in Python, on the driver. The rules are those that the command ``headroom migration status`` has, and
-they read a partition with all of its groups: as SQL they would stand twice. A message is passed through Spark as text,
-and only ticks that have one cost a job. The alert path judges each tick once: alerts, metrics and the gold rows have the
-same objects.
+They are judged in Python, on the driver. The rules are those of the command ``headroom migration status``, and they
+read a partition with all of its groups: as SQL they would stand twice. A message is passed through Spark as text, and
+only ticks that have one cost a job. The alert path judges a tick once: alerts, metrics and gold rows have the same
+objects.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -66,17 +66,15 @@ def judged_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickProgr
     return found
 
 
-def _judged(tick: Tick, payload: str) -> Iterator[MigrationProgress]:
-    """Yield the progress of each partition in a message; a row that is none of ours is left out, and logged."""
+def _judged(tick: Tick, payload: str) -> list[MigrationProgress]:
+    """Return the progress of each partition in a message; of one that cannot be read none, and a line in the log."""
     try:
-        rows = json.loads(payload)["rows"]
-        for row in rows:
-            reading = reading_of_row(row, tick[1])
-            if reading is not None:
-                yield migration_progress(reading)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        readings = [reading_of_row(row, tick[1]) for row in json.loads(payload)["rows"]]
+        return [migration_progress(reading) for reading in readings if reading is not None]
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         # Silver has it in quarantine. What is missing has no verdict, and other clusters keep theirs.
         log.warning("migrations of tick %s of cluster %s cannot be read: %s", tick[1], tick[0], error)
+        return []
 
 
 def migration_rows(progress: TickProgress) -> dict[Table, dict[Tick, list[dict[str, Any]]]]:

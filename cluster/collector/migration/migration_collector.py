@@ -23,7 +23,7 @@ from headroom.cluster.collector.migration.rows import (
 )
 from headroom.cluster.collector.migration.side_reader import SideReader, SideReading, WantedPartitions
 from headroom.cluster.connection.admin_connection import connection_options
-from headroom.cluster.connection.new_client import new_client
+from headroom.cluster.connection.new_client import create_no_topics, new_client
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
@@ -42,6 +42,8 @@ _STALE_S, _STALE_TICKS = 5.0, 3
 # Until the agreement topic exists it is looked for this often, because that asks for all topics.
 _LOOK_S = 10.0
 _AGREEMENT_S = 5.0
+# Leader epochs of a partition whose ends are asked for in every reading.
+_KEPT_EPOCHS = 8
 _T = TypeVar("_T")
 Agreements = tuple[tuple[PartitionAgreement, ...], Mapping[str, RouterReport]]
 
@@ -211,6 +213,8 @@ class MigrationCollector:
             if end is not None:
                 seen = self._seen.setdefault(name, {})
                 seen[epoch] = max(end, seen.get(epoch, 0))
+                for old in sorted(seen)[:-_KEPT_EPOCHS]:
+                    del seen[old]
 
     def _acknowledged(self) -> dict[TopicPartition, dict[int, int]]:
         """Return what routers have reported and what was seen, the furthest of them."""
@@ -262,7 +266,9 @@ class AgreementFollower:
             "enable_auto_commit": False,
             "isolation_level": "read_committed",
         }
-        return new_client(KafkaConsumer, **options)
+        consumer = new_client(KafkaConsumer, **options)
+        create_no_topics(consumer._client.cluster)
+        return consumer
 
 
 def _earlier(history: Sequence[SideReading], now: SideReading, span_s: float) -> SideReading | None:
