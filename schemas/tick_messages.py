@@ -235,10 +235,10 @@ def column_types(kind: str) -> dict[str, str]:
 
 def row_columns(kind: str) -> list[str]:
     """Return the column names of a kind's rows, in order."""
-    return [column.split()[0] for column in _columns(kind)]
+    return [column.split()[0] for column in typed_columns(kind)]
 
 
-def _columns(kind: str) -> list[str]:
+def typed_columns(kind: str) -> list[str]:
     """Return the columns of a kind's rows, or of ``tick_end`` itself, each with its type."""
     columns, depth = [""], 0
     for letter in ROWS.get(kind, TICK_END):
@@ -252,23 +252,23 @@ def _columns(kind: str) -> list[str]:
 
 def scalar_columns(kind: str) -> list[str]:
     """Return the names of columns with scalar values in a kind's rows, or in ``tick_end`` itself."""
-    return [column.split()[0] for column in _columns(kind) if "<" not in column]
+    return [column.split()[0] for column in typed_columns(kind) if "<" not in column]
 
 
 def array_columns(kind: str) -> list[str]:
     """Return the names of array columns in a kind's rows."""
-    return [column.split()[0] for column in _columns(kind) if column.split()[1].startswith("ARRAY<")]
+    return [column.split()[0] for column in typed_columns(kind) if column.split()[1].startswith("ARRAY<")]
 
 
 def broker_lists(kind: str) -> list[str]:
     """Return the names of the columns in a kind's rows that are lists of broker ids."""
-    return [name for name, of in (column.split(" ", 1) for column in _columns(kind)) if of == "ARRAY<INT>"]
+    return [name for name, of in (column.split(" ", 1) for column in typed_columns(kind)) if of == "ARRAY<INT>"]
 
 
 def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
     """Return the struct columns of a kind's rows: name to a pair of whether it is an array and its field names."""
     structs = {}
-    for column in _columns(kind):
+    for column in typed_columns(kind):
         name, _, of = column.partition(" ")
         if "STRUCT<" in of:
             fields = of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", ")

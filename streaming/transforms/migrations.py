@@ -21,6 +21,7 @@ from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.keys import Tick
 from headroom.schemas.tables import MIGRATION_GROUPS, MIGRATION_PROGRESS, Table
+from headroom.streaming.transforms.decode import MIGRATIONS
 from headroom.streaming.transforms.tick_status import ExtraTickColumn
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ MIGRATION_COLUMNS = (
     ExtraTickColumn("migrations", "count_if(kind = 'migrations')"),
     ExtraTickColumn("sent_migrations", "coalesce(max(sent_messages['migrations']), 0)"),
 )
+# Of the value, compared with the key.
+_ENVELOPE = ("cluster", "tick_ms", "kind", "row_count")
 _GROUP = [name for name in MIGRATION_GROUPS.names() if name not in ("cluster", "tick_ms", "date", "topic", "partition")]
 _PROGRESS = [name for name in MIGRATION_PROGRESS.names() if name not in ("cluster", "tick_ms", "date")]
 TickProgress = Mapping[Tick, Sequence[MigrationProgress]]
@@ -69,7 +72,10 @@ def judged_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickProgr
 def _judged(tick: Tick, payload: str) -> list[MigrationProgress]:
     """Return the progress of each partition in a message; of one that cannot be read none, and a line in the log."""
     try:
-        readings = [reading_of_row(row, tick[1]) for row in json.loads(payload)["rows"]]
+        message = json.loads(payload)
+        if [message[name] for name in _ENVELOPE] != [*tick, MIGRATIONS, len(message["rows"])]:
+            raise ValueError("the key and the value name different messages")
+        readings = [reading_of_row(row, tick[1]) for row in message["rows"]]
         return [migration_progress(reading) for reading in readings if reading is not None]
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         # Silver has it in quarantine. What is missing has no verdict, and other clusters keep theirs.

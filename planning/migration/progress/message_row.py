@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -9,9 +10,21 @@ from typing import Any
 from headroom.planning.migration.known import known_offset
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
 from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.bounds import MOST_COUNTED
 from headroom.schemas.migrations import METHODS, STATUSES, PartitionAgreement
+from headroom.schemas.tick_messages import REQUIRED, typed_columns
 
 Row = Mapping[str, Any]
+_KIND = "migrations"
+_NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-MOST_COUNTED, MOST_COUNTED)}
+_TYPES = dict(column.split(" ", 1) for column in typed_columns(_KIND))
+_SCALARS = {name: of for name, of in _TYPES.items() if "<" not in of}
+_NAMES = tuple(name for name, of in _TYPES.items() if of == "ARRAY<STRING>")
+_STRUCTS = {
+    name: dict(field.split(" ") for field in of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", "))
+    for name, of in _TYPES.items()
+    if "STRUCT<" in of
+}
 _AGREED = tuple(name.name for name in fields(PartitionAgreement))
 
 
@@ -21,7 +34,12 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
     Args:
         row: a row of the kind ``migrations``, as parsed JSON.
         tick_ms: time of its tick, epoch milliseconds.
+
+    Raises:
+        ValueError: a value is none of its column, so that other values may be wrong too.
+        KeyError: a column that every row has is missing.
     """
+    _require_values(row)
     if row["status"] not in STATUSES or row["method"] not in METHODS:
         return None
     origin, target = row.get("origin"), row.get("target")
@@ -51,6 +69,42 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         None if groups is None else tuple(_group(group) for group in groups),
         *(() if row.get("slip_ratio") is None else (row["slip_ratio"],)),
     )
+
+
+def _require_values(row: Row) -> None:
+    """Check a row by the columns of its kind, because the topic may have records of others.
+
+    Raises:
+        ValueError: a value is none of its column, or a required one is missing.
+    """
+    if not isinstance(row, dict) or any(row.get(name) is None for name in REQUIRED[_KIND]):
+        raise ValueError("a row lacks a required column")
+    _require_scalars(row, _SCALARS)
+    for name, columns in _STRUCTS.items():
+        value = row.get(name)
+        for struct in [] if value is None else value if isinstance(value, list) else [value]:
+            if not isinstance(struct, dict):
+                raise ValueError(f"{name} is no object")
+            _require_scalars(struct, columns)
+    for name in _NAMES:
+        if not all(isinstance(text, str) for text in row.get(name) or ()):
+            raise ValueError(f"{name} has something else than names")
+
+
+def _require_scalars(values: Row, columns: Mapping[str, str]) -> None:
+    for name, of in columns.items():
+        value = values.get(name)
+        if value is not None and not _is_of(value, of):
+            raise ValueError(f"{name} is no {of}")
+
+
+def _is_of(value: Any, of: str) -> bool:
+    if of in _NUMBERS:
+        least, most = _NUMBERS[of]
+        return type(value) is int and least <= value <= most
+    if of == "DOUBLE":
+        return type(value) in (int, float) and math.isfinite(value)
+    return isinstance(value, bool if of == "BOOLEAN" else str)
 
 
 def _agreement(row: Row) -> PartitionAgreement:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from benchmarks.groups.fuzz.made import tick
 from headroom.planning.migration.progress.judgement import migration_progress
@@ -58,3 +61,25 @@ def test_an_offset_that_fell_or_is_unknown_has_no_rate() -> None:
     assert rate_of(None, 100, 0, 2_000) is None
     assert rate_of(-1, 100, 0, 2_000) is None
     assert rate_of(100, 300, 2_000, 2_000) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("topic", 5),
+        ("topic", None),
+        ("partition", 2**31),
+        ("end_offset", "700000"),
+        ("end_offset", 10**30),
+        ("end_offset", True),
+        ("origin_offsets_per_s", float("nan")),
+        ("shielded", 1),
+        ("origin", "x"),
+        ("origin", {"log_end_offset": "x"}),
+        ("groups", [{"group": 5}]),
+        ("routers", [5]),
+    ],
+)
+def test_a_value_that_is_none_of_its_column_is_refused(column: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=column if value is not None else "required"):
+        reading_of_row({**ROW, column: value}, TICK_MS)
