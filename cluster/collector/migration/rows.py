@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.cluster.collector.migration.side_reader import SideReading
+from headroom.cluster.collector.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.agreement import missing_routers
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
@@ -23,7 +23,7 @@ _AGREED = (
 
 
 @dataclass(frozen=True)
-class SideFacts:
+class ClusterFacts:
     """What is known of one cluster.
 
     Attributes:
@@ -34,9 +34,9 @@ class SideFacts:
         last_groups: groups of the last reading, however old; None if they were never listed.
     """
 
-    now: SideReading | None = None
-    before: SideReading | None = None
-    long_before: SideReading | None = None
+    now: ClusterReading | None = None
+    before: ClusterReading | None = None
+    long_before: ClusterReading | None = None
     error: str = ""
     last_groups: Mapping[str, bool | None] | None = None
 
@@ -57,9 +57,9 @@ class MigrationFacts:
 
     agreements: Sequence[PartitionAgreement]
     reports: Mapping[str, RouterReport] = field(default_factory=dict)
-    origin: SideFacts = SideFacts()
-    target: SideFacts = SideFacts()
-    earlier_target: SideReading | None = None
+    origin: ClusterFacts = ClusterFacts()
+    target: ClusterFacts = ClusterFacts()
+    earlier_target: ClusterReading | None = None
     acknowledged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     slip_ratio: float = 0.5
 
@@ -105,7 +105,7 @@ def _row(
     missing = missing_routers(agreement, agreed)
     # Those that are missing come first: what is cut off are routers that have agreed.
     routers = [*missing, *(router for router in agreement.routers if router not in missing)][:MOST_IN_ARRAY]
-    origin = SideFacts(error="nothing calls it: shielded") if agreement.shielded else facts.origin
+    origin = ClusterFacts(error="nothing calls it: shielded") if agreement.shielded else facts.origin
     earlier = None if facts.earlier_target is None else facts.earlier_target.logs.get(name)
     rules = None if origin.now is None else origin.now.rules.get(name.topic)
     return {
@@ -113,8 +113,8 @@ def _row(
         "routers": routers,
         "missing_routers": list(missing)[:MOST_IN_ARRAY],
         "acks": list(acks),
-        "origin": _side(origin, name),
-        "target": _side(facts.target, name),
+        "origin": _log_columns(origin, name),
+        "target": _log_columns(facts.target, name),
         "origin_error": origin.error or None,
         "target_error": facts.target.error or None,
         "earlier_target_end": None if earlier is None else earlier.end,
@@ -127,7 +127,7 @@ def _row(
     }
 
 
-def _side(facts: SideFacts, name: TopicPartition) -> Row | None:
+def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
     now = facts.now
     if now is None:
         return None
@@ -162,7 +162,7 @@ def _settings(rules: TopicRules | None) -> Row:
     }
 
 
-def _epochs(now: SideReading | None, name: TopicPartition, acknowledged: Mapping[int, int]) -> list[Row]:
+def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int]) -> list[Row]:
     ends = {} if now is None else now.epoch_ends.get(name, {})
     return [
         {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
@@ -191,7 +191,7 @@ def _has(offsets: Mapping[TopicPartition, int], topic: str) -> bool:
     return any(name.topic == topic for name in offsets)
 
 
-def _group(group: str, name: TopicPartition, origin: SideFacts, target: SideFacts) -> Row:
+def _group(group: str, name: TopicPartition, origin: ClusterFacts, target: ClusterFacts) -> Row:
     times = origin if origin.now is not None else target
     return {
         "group": group,
@@ -205,5 +205,5 @@ def _group(group: str, name: TopicPartition, origin: SideFacts, target: SideFact
     }
 
 
-def _committed(reading: SideReading | None, group: str, name: TopicPartition) -> int | None:
+def _committed(reading: ClusterReading | None, group: str, name: TopicPartition) -> int | None:
     return None if reading is None else reading.committed.get(group, {}).get(name)

@@ -18,7 +18,7 @@ _SLOW_S = 30.0
 
 
 @dataclass(frozen=True)
-class SideReading:
+class ClusterReading:
     """One cluster at one time. Partitions have their names on the origin; what could not be read is missing.
 
     Attributes:
@@ -59,7 +59,7 @@ class WantedPartitions:
     epochs: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
 
 
-class SideReader:
+class ClusterReader:
     """Reads one cluster of the migrations; one reading at a time.
 
     Args:
@@ -82,7 +82,7 @@ class SideReader:
         self._readers: tuple[str, ...] = ()
         self._topics: frozenset[str] = frozenset()
 
-    def read(self, wanted: WantedPartitions) -> SideReading:
+    def read(self, wanted: WantedPartitions) -> ClusterReading:
         """Return a reading. After an error the next one connects again.
 
         Raises:
@@ -104,7 +104,7 @@ class SideReader:
             with contextlib.suppress(Exception):
                 cluster.__exit__(None, None, None)
 
-    def _read(self, cluster: MigrationCluster, wanted: WantedPartitions) -> SideReading:
+    def _read(self, cluster: MigrationCluster, wanted: WantedPartitions) -> ClusterReading:
         began_s = self._clock.elapsed_s()
         described = cluster.topics()
         here = self._names_here({name.topic for name in wanted.names}, wanted.mirrored, described.names)
@@ -124,7 +124,7 @@ class SideReader:
         asked = (
             {name: {epoch, *wanted.epochs.get(named(name), ())} for name, epoch in epochs.items()} if is_origin else {}
         )
-        return SideReading(
+        return ClusterReading(
             began_s,
             read_ms,
             {named(name): log for name, log in logs.items()},
