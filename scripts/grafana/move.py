@@ -145,12 +145,14 @@ def _migrations() -> list[Panel]:
             "Partitions of topics that migrate to the cluster, by agreed status. No line: there is no migration.",
             [Query(f"headroom_migration_partitions{{{CLUSTERS}}}", f"{legend} {{{{status}}}}")],
             COUNT,
+            width=9,
         ),
         time_series(
             "Left to write before the switches",
             "Offsets below the agreed end offsets that the origin does not have yet. A gap: unknown.",
             [Query(f"headroom_migration_left_offsets{{{CLUSTERS}}}", legend)],
             COUNT,
+            width=9,
         ),
         stat(
             "Lost on the origin",

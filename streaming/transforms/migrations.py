@@ -1,9 +1,9 @@
 """Rows of the gold tables of migrations, from the messages of complete ticks.
 
-They are evaluated in Python, on the driver. The rules are those of the command that shows the status of a migration, and
-they read a partition with all of its groups: as SQL they would stand twice. A message is passed through Spark as text,
-and only ticks that have one cost a job. The alert path evaluates a tick once: alerts, metrics and gold rows have the
-same objects.
+They are evaluated in Python, on the driver. The rules are those of the command that shows the status of a migration,
+and they read a partition with all of its groups: as SQL they would stand twice. A message is passed through Spark as
+text, and only ticks that have one cost a job. The alert path evaluates a tick once: alerts, metrics and gold rows have
+the same objects.
 """
 
 from __future__ import annotations
