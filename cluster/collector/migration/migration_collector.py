@@ -207,14 +207,20 @@ class MigrationCollector:
         )
 
     def _see(self, reading: ClusterReading | None) -> None:
-        """Keep how far the log was replicated under each leader: that was acknowledged, whatever the acks."""
-        for name, epoch in ({} if reading is None else reading.leader_epochs).items():
-            end = None if reading is None else reading.logs[name].end
-            if end is not None:
-                seen = self._seen.setdefault(name, {})
-                seen[epoch] = max(end, seen.get(epoch, 0))
-                for old in sorted(seen)[:-_KEPT_EPOCHS]:
-                    del seen[old]
+        """Keep how far the log was replicated under each leader: that was acknowledged, whatever the acks.
+
+        If the epoch is one of before, another leader may have replicated more. Then it ends before that.
+        """
+        if reading is None:
+            return
+        for name, epoch in reading.leader_epochs.items():
+            end, leader_end = reading.logs[name].end, reading.epoch_ends.get(name, {}).get(epoch)
+            if end is None or leader_end is None or leader_end < end:
+                continue
+            seen = self._seen.setdefault(name, {})
+            seen[epoch] = max(end, seen.get(epoch, 0))
+            for old in sorted(seen)[:-_KEPT_EPOCHS]:
+                del seen[old]
 
     def _acknowledged(self) -> dict[TopicPartition, dict[int, int]]:
         """Return what routers have reported and what was seen, the furthest of them."""

@@ -105,7 +105,10 @@ def _row(
     missing = missing_routers(agreement, agreed)
     # Those that are missing come first: what is cut off are routers that have agreed.
     routers = [*missing, *(router for router in agreement.routers if router not in missing)][:MOST_IN_ARRAY]
-    origin = ClusterFacts(error="nothing calls it: shielded") if agreement.shielded else facts.origin
+    origin = _of_agreement(facts.origin, agreement.origin_cluster_id)
+    if agreement.shielded:
+        origin = ClusterFacts(error="nothing calls it: shielded", last_groups=facts.origin.last_groups)
+    target = _of_agreement(facts.target, agreement.target_cluster_id)
     earlier = None if facts.earlier_target is None else facts.earlier_target.logs.get(name)
     rules = None if origin.now is None else origin.now.rules.get(name.topic)
     return {
@@ -114,17 +117,25 @@ def _row(
         "missing_routers": list(missing)[:MOST_IN_ARRAY],
         "acks": list(acks),
         "origin": _log_columns(origin, name),
-        "target": _log_columns(facts.target, name),
+        "target": _log_columns(target, name),
         "origin_error": origin.error or None,
-        "target_error": facts.target.error or None,
+        "target_error": target.error or None,
         "earlier_target_end": None if earlier is None else earlier.end,
         **_settings(rules),
         "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {})),
         "sync_origin_offset": None,
         "sync_target_offset": None,
-        "groups": None if readers is None else [_group(group, name, origin, facts.target) for group in readers],
+        "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
         "slip_ratio": facts.slip_ratio,
     }
+
+
+def _of_agreement(facts: ClusterFacts, agreed_id: str) -> ClusterFacts:
+    """Return what is known of a cluster; nothing if it is another one than was agreed."""
+    own = None if facts.now is None else facts.now.cluster_id
+    if own is None or own == agreed_id:
+        return facts
+    return ClusterFacts(error=f"it is the cluster {own}, and {agreed_id} was agreed", last_groups=facts.last_groups)
 
 
 def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:

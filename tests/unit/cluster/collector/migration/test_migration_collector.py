@@ -19,6 +19,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import AcknowledgedEnd, PartitionAgreement, RouterReport
 from headroom.schemas.tick_messages import row_columns
+from tests.unit.fakes.migration_clusters import FakeMigrationCluster, log_record
 
 NAME = TopicPartition("orders", 0)
 AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700_000, 0, "migrating", routers=("a", "b"))
@@ -32,6 +33,7 @@ class FakeCluster(ClusterReader):
         self._now = clock
         self._end = end
         self._problem = problem
+        self.cluster_id: str | None = None
         self.wanted: list[WantedPartitions] = []
 
     def read(self, wanted: WantedPartitions) -> ClusterReading:
@@ -41,6 +43,7 @@ class FakeCluster(ClusterReader):
         return ClusterReading(
             now_s,
             int(now_s * 1000),
+            self.cluster_id,
             {NAME: LogOffsets(0, self._end, self._end, None)},
             {"orders": "i"},
             {NAME: 3},
@@ -91,7 +94,7 @@ def one_agreement(**terms: Any) -> Agreements:
     return (PartitionAgreement(**{**AGREED.__dict__, **terms}),), {"a": REPORT}
 
 
-def test_a_row_has_both_sides_the_agreement_and_what_is_missing() -> None:
+def test_a_row_has_both_clusters_the_agreement_and_what_is_missing() -> None:
     clock = FakeClock()
     made = collector(clock, FakeCluster(clock, 100_000), FakeCluster(clock, 0), one_agreement)
     (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"] and rows[0]["target"]))
@@ -198,3 +201,38 @@ def test_rates_are_of_readings_some_seconds_apart() -> None:
 def test_of_several_routers_the_furthest_acknowledgement_counts() -> None:
     other = RouterReport("b", "2", "producer", "1", "", {"m": 1}, (AcknowledgedEnd("orders", 0, 3, 1_000),))
     assert acknowledged_ends([other, REPORT]) == {NAME: {3: 1_000}}
+
+
+def test_another_cluster_than_was_agreed_is_not_taken_for_the_origin() -> None:
+    clock = FakeClock()
+    origin = FakeCluster(clock, 100_000)
+    origin.cluster_id = "x"
+    made = collector(clock, origin, FakeCluster(clock, 0), one_agreement)
+    (row,) = rows_after(
+        made, 10, lambda rows: bool(rows and rows[0]["target"] and "it has not" not in rows[0]["origin_error"])
+    )
+    assert (row["origin"], row["origin_error"]) == (None, "it is the cluster x, and o was agreed")
+
+
+def test_topics_are_read_again_once_a_leader_has_moved_and_otherwise_now_and_then() -> None:
+    clock = FakeClock()
+    cluster = FakeMigrationCluster("old", "o", {NAME: [log_record(0, 0)]})
+    asked: list[float] = []
+    topics = cluster.topics
+
+    def counted() -> Any:
+        asked.append(clock.s)
+        return topics()
+
+    cluster.topics = counted  # type: ignore[method-assign]
+    cluster.epoch_ends = lambda topics, epochs: {}  # type: ignore[attr-defined]
+    reader = ClusterReader(lambda: cluster, clock.clock(), ())  # type: ignore[arg-type, return-value]
+    for _ in range(3):
+        assert reader.read(WantedPartitions([NAME])).logs[NAME].end == 1
+    assert len(asked) == 1
+    clock.s += 6.0
+    reader.read(WantedPartitions([NAME]))
+    assert len(asked) == 2
+    # A partition that the known topics do not have is looked for at once.
+    reader.read(WantedPartitions([NAME, TopicPartition("orders", 7)]))
+    assert len(asked) == 3

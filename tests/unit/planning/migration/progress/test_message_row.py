@@ -31,7 +31,7 @@ def test_a_row_has_the_columns_of_its_kind_and_gives_a_reading() -> None:
     assert [(group.group, group.left_offsets) for group in found.groups or ()] == [("g", 1_600)]
 
 
-def test_a_side_that_was_not_read_is_unknown_and_names_the_reason() -> None:
+def test_a_cluster_that_was_not_read_is_unknown_and_names_the_reason() -> None:
     reading = reading_of_row({**ROW, "origin": None, "origin_error": "timed out", "groups": None}, TICK_MS)
     assert reading is not None
     found = migration_progress(reading)
