@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _COMPACT, _DELETE = "compact", "delete"
 LOG_APPEND_TIME = "LogAppendTime"
@@ -49,11 +49,13 @@ class MigratingTopic:
         topic_id: id of the topic; None before Kafka 2.8.
         leaders: leader by partition; None if it has none.
         least_replicas: smallest number of replicas of a partition.
+        leader_epochs: epoch of the leader by partition; those that are unknown are missing.
     """
 
     topic_id: str | None
     leaders: Mapping[int, int | None]
     least_replicas: int
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,15 @@ class LogOffsets:
     def is_empty(self) -> bool | None:
         """Return whether the log has no record; None if unknown."""
         return None if self.start is None or self.end is None else self.start >= self.end
+
+
+def read_rate(offsets_per_s: float | None, active: bool | None) -> float | None:
+    """Return the rate at which a group reads; None if it is unknown.
+
+    A group with members may commit only now and then, so that an offset that has not grown is no sign of rest.
+
+    Args:
+        offsets_per_s: rate at which its committed offset grew, offsets per second; None if unknown.
+        active: whether the group has members; None if unknown.
+    """
+    return None if offsets_per_s == 0 and active is not False else offsets_per_s
