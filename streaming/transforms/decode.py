@@ -35,6 +35,8 @@ from headroom.streaming.transforms.steps import literal
 ROW_KINDS = ("brokers", "moves")
 # Kind whose messages are passed on as they are: its rules are in Python, and its columns would widen every row here.
 MIGRATIONS = "migrations"
+# For those who also judge migrations.
+WITH_MIGRATIONS = (*ROW_KINDS, MIGRATIONS)
 MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all. Fields of other kinds are null.
@@ -90,7 +92,7 @@ def first_reason(rules: Iterable[ValidationRule]) -> str:
     return f"CASE {cases} END"
 
 
-def alert_messages(records: DataFrame, row_kinds: Collection[str] = (*ROW_KINDS, MIGRATIONS)) -> DataFrame:
+def alert_messages(records: DataFrame, row_kinds: Collection[str] = WITH_MIGRATIONS) -> DataFrame:
     """Return the valid messages of the alert partition, one row per message, without duplicates.
 
     Args:
