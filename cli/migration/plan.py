@@ -13,7 +13,7 @@ from headroom.cli.migration.options import progress_view
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.plan import plan_migration
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import METHODS, MigrationMethod
 
 
 @click.command(short_help="Show when partitions change to the target, who is left, and what forbids it.")
@@ -22,11 +22,11 @@ from headroom.schemas.migrations import MigrationMethod
 @with_format
 @click.option(
     "--method",
-    type=click.Choice([MigrationMethod.DRAINED.value, MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),
+    type=click.Choice(METHODS),
     default=MigrationMethod.DRAINED.value,
     show_default=True,
-    help="How the target gets its records: drained, none are copied, and producers are moved by hand; mirrored, by "
-    "MirrorMaker 2 or another mirror; linked, with the same offsets.",
+    help="How the target gets its records: drained, none are copied, and producers are moved by hand; routed, by "
+    "clients that use headroom.routing; mirrored, by MirrorMaker 2 or another mirror; linked, with the same offsets.",
 )
 def plan(topic_names: tuple[str, ...], config: str | None, method: str) -> CommandOutcome:
     """Show for each partition of the topics at which offset it changes to the target, and when.

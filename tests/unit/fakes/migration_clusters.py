@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from kafka.admin import NewTopic
+
 from headroom.cluster.migration.records import LogRecord
+from headroom.cluster.migration.topic_changes import NewMigrationTopic
 from headroom.cluster.migration.topics import ClusterTopics
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.planning.migration.mirrors.record_digest import record_digest
@@ -39,6 +42,21 @@ class FakeRecordReader:
                 yield record
 
 
+class FakeTopicAdmin:
+    """Creates the agreement topic."""
+
+    def __init__(self, cluster: FakeMigrationCluster) -> None:
+        self._cluster = cluster
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> None:
+        for topic in topics:
+            own = NewMigrationTopic(topic.name, topic.num_partitions, topic.replication_factor, topic.topic_configs)
+            self._cluster.create_topic(own)
+
+    def wait_for_topics(self, names: Sequence[str]) -> None:
+        assert set(names) <= {name.topic for name in self._cluster.logs}
+
+
 @dataclass
 class FakeMigrationCluster:
     """A cluster in memory.
@@ -60,6 +78,13 @@ class FakeMigrationCluster:
         refuses: whether commits are refused.
         reads: partitions and offsets that were read.
         now_s: monotonic time.
+        down: whether it answers nothing.
+        calls: number of times that it was called.
+        brokers: number of its brokers.
+        kafka_settings: settings by topic and Kafka's key, which a topic on the target takes over.
+        created: topics that were created.
+        deleted: topics that were deleted.
+        before_effect: called before and after each creation and deletion.
     """
 
     name: str
@@ -78,6 +103,13 @@ class FakeMigrationCluster:
     refuses: bool = False
     reads: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
     now_s: float = 0.0
+    down: bool = False
+    calls: int = 0
+    brokers: int = 3
+    kafka_settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    created: list[NewMigrationTopic] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    before_effect: Callable[[], object] = lambda: None
 
     @property
     def subject(self) -> str:
@@ -95,7 +127,35 @@ class FakeMigrationCluster:
         self.logs[name] = [log_record(first + at, number) for at, number in enumerate(numbers)]
         self.starts[name] = first
 
+    def _answer(self) -> None:
+        self.calls += 1
+        if self.down:
+            raise HeadroomError(self.subject, "no broker answered", "See that its brokers are up.")
+
+    def copied_settings(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
+        return {topic: self.kafka_settings[topic] for topic in topics if topic in self.kafka_settings}
+
+    def broker_count(self) -> int:
+        return self.brokers
+
+    def admin(self) -> FakeTopicAdmin:
+        return FakeTopicAdmin(self)
+
+    def create_topic(self, topic: NewMigrationTopic) -> None:
+        self.before_effect()
+        if all(name.topic != topic.name for name in self.logs):
+            self.created.append(topic)
+            self.logs |= {TopicPartition(topic.name, partition): [] for partition in range(topic.partitions)}
+        self.before_effect()
+
+    def delete_topic(self, name: str) -> None:
+        self.before_effect()
+        self.deleted.append(name)
+        self.logs = {own: log for own, log in self.logs.items() if own.topic != name}
+        self.before_effect()
+
     def topics(self) -> ClusterTopics:
+        self._answer()
         partitions: dict[str, dict[int, int | None]] = {}
         for name in self.logs:
             leader = None if name in self.leaderless else 1
@@ -114,6 +174,7 @@ class FakeMigrationCluster:
         return self.ends.get(name, own[-1].offset + 1 if own else self.starts.get(name, 0))
 
     def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
+        self._answer()
         found = {}
         for topic, own in topics.items():
             for partition, leader in own.leaders.items():
