@@ -52,7 +52,7 @@ def readiness(
         position: log end offset of the origin, read after ``agreed``; None if unknown.
         offsets_per_s: rate at which the origin's log grows, offsets per second; None if unknown.
     """
-    missing = tuple(name for name in agreement.routers if agreed.get(name, -1) < agreement.number)
+    missing = missing_routers(agreement, agreed)
     end, now = known_offset(agreement.end_offset), known_offset(position)
     if end is None or now is None:
         return Readiness(NextStep.WAIT, missing)
@@ -60,6 +60,16 @@ def readiness(
     if now > end or never:
         return Readiness(NextStep.AGREE_AGAIN, missing)
     return Readiness(NextStep.WAIT if missing else NextStep.START, missing)
+
+
+def missing_routers(agreement: PartitionAgreement, agreed: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the named routers that have not agreed yet, in their order.
+
+    Args:
+        agreement: what was agreed about the partition.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+    """
+    return tuple(name for name in agreement.routers if agreed.get(name, -1) < agreement.number)
 
 
 def split_of(agreement: PartitionAgreement, origin_up: bool = True) -> Split:

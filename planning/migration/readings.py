@@ -75,3 +75,15 @@ class LogOffsets:
     def is_empty(self) -> bool | None:
         """Return whether the log has no record; None if unknown."""
         return None if self.start is None or self.end is None else self.start >= self.end
+
+
+def read_rate(offsets_per_s: float | None, active: bool | None) -> float | None:
+    """Return the rate at which a group reads; None if it is unknown.
+
+    A group with members may commit only now and then, so that an offset that has not grown is no sign of rest.
+
+    Args:
+        offsets_per_s: rate at which its committed offset grew, offsets per second; None if unknown.
+        active: whether the group has members; None if unknown.
+    """
+    return None if offsets_per_s == 0 and active is not False else offsets_per_s

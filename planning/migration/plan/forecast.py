@@ -18,7 +18,7 @@ from headroom.planning.migration.plan.planned import (
     TopicOnBoth,
 )
 from headroom.planning.migration.plan.retention import reader_retention
-from headroom.planning.migration.readings import TopicRules
+from headroom.planning.migration.readings import TopicRules, read_rate
 from headroom.schemas.migrations import MigrationMethod
 
 
@@ -78,10 +78,7 @@ def _reader(
 ) -> PlannedReader:
     if own.committed is None:
         return PlannedReader(own.group, None, own.active, None, None)
-    rate = _rate(own.earlier, own.committed, reading.elapsed_s)
-    # A group with members may commit only now and then.
-    if rate == 0 and own.active is not False:
-        rate = None
+    rate = read_rate(_rate(own.earlier, own.committed, reading.elapsed_s), own.active)
     retention = reader_retention(rules, reading.log, age_s, end, switch_in_s, own.committed, rate)
     is_beyond = reading.log.end is not None and own.committed > reading.log.end
     left = None if end is None or is_beyond else max(0, end - own.committed)

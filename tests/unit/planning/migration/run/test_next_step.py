@@ -182,7 +182,9 @@ def test_a_goal_is_reached_by_each_status_from_it_on() -> None:
 
 OFFSET = st.none() | st.integers(0, 20)
 LOGS = st.builds(LogOffsets, start=OFFSET, end=OFFSET, stable=OFFSET)
-READINGS = st.none() | st.builds(OriginReading, end=st.integers(0, 20), offsets_per_s=st.none() | st.floats(0, 9), read_ms=st.integers(0, 60_000))
+READINGS = st.none() | st.builds(
+    OriginReading, end=st.integers(0, 20), offsets_per_s=st.none() | st.floats(0, 9), read_ms=st.integers(0, 60_000)
+)
 
 
 @given(

@@ -1,0 +1,126 @@
+"""Judgement of one partition of a migration: its numbers, its verdict, and whether the origin is still needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headroom.planning.migration.agreed_end import reached_in_s
+from headroom.planning.migration.known import known_amount, known_offset
+from headroom.planning.migration.losses import lost_at_switch
+from headroom.planning.migration.progress.progress import MigrationProgress
+from headroom.planning.migration.progress.reader import group_progress, partition_retention
+from headroom.planning.migration.progress.reading import MigrationReading
+from headroom.planning.migration.progress.removal import removable
+from headroom.planning.migration.progress.verdicts import verdict_of
+
+# From the one that acknowledges least to the one that acknowledges only what all in-sync replicas have.
+_ACKS = ("0", "1", "all")
+
+
+def migration_progress(reading: MigrationReading) -> MigrationProgress:
+    """Return the judgement of a partition; what rests on an unknown part is None, never zero.
+
+    Args:
+        reading: the partition at one time.
+    """
+    believed = _believed(reading)
+    numbers = _numbers(believed)
+    can_go, why = removable(believed, numbers)
+    verdict, reason = verdict_of(believed, numbers, can_go, why)
+    return replace(numbers, removable=can_go, verdict=verdict, reason=reason)
+
+
+def _believed(reading: MigrationReading) -> MigrationReading:
+    """Return a reading without the origin's numbers if they are of another time, or of another topic."""
+    if reading.is_origin_up and not reading.agreement.shielded and reading.recreated_on() is None:
+        return reading
+    nothing = MigrationReading(reading.agreement, reading.now_ms)
+    return replace(
+        reading,
+        is_origin_up=False,
+        origin=nothing.origin,
+        write_offsets_per_s=None,
+        leader_end=None,
+        epoch_ends={},
+        target=nothing.target if reading.recreated_on() == "target" else reading.target,
+    )
+
+
+def _numbers(reading: MigrationReading) -> MigrationProgress:
+    agreed, log, rules = reading.agreement, reading.origin, reading.rules
+    end, last = known_offset(agreed.end_offset), reading.last_origin_end
+    start = known_offset(log.start)
+    rate = known_amount(reading.write_offsets_per_s)
+    lag, mirror_eta_s = _mirror(reading)
+    expected = reading.expected()
+    return MigrationProgress(
+        topic=agreed.topic,
+        partition=agreed.partition,
+        migration=agreed.migration,
+        status=reading.status.value,
+        method=reading.method.value,
+        end_offset=end,
+        left_offsets=_gap(log.end, last),
+        write_offsets_per_s=None if rate is None else float(rate),
+        switch_eta_s=reached_in_s(log.end, reading.write_offsets_per_s, last),
+        beyond_offsets=_gap(end, log.end),
+        unstable_offsets=_gap(log.stable, log.end),
+        lost_offsets=_lost(reading),
+        at_risk_offsets=_at_risk(reading),
+        mirror_lag_offsets=lag,
+        mirror_eta_s=mirror_eta_s,
+        kept_s=None if start is None else partition_retention(reading, start, None).kept_s,
+        acks=min(reading.acks, key=_acks_rank, default=None),
+        min_insync_replicas=None if rules is None else rules.min_insync_replicas,
+        unclean_elections=None if rules is None else rules.unclean_elections,
+        missing_routers=reading.missing_routers,
+        expected_ms=None if expected is None else expected[0],
+        groups=None if reading.groups is None else tuple(group_progress(reading, own) for own in reading.groups),
+    )
+
+
+def _gap(before: int | None, after: int | None) -> int | None:
+    """Return how far an offset is before another one, at least 0; None if one is unknown."""
+    own, other = known_offset(before), known_offset(after)
+    return None if own is None or other is None else max(0, other - own)
+
+
+def _acks_rank(acks: str) -> int:
+    # What is no value of Kafka's counts as the weakest.
+    return _ACKS.index(acks) if acks in _ACKS else 0
+
+
+def _lost(reading: MigrationReading) -> int | None:
+    """Return the acknowledged offsets below E that the present log does not have.
+
+    Epochs that end at the same offset of it overlap from there on: the last of them counts. Others do not, because the
+    records of an epoch begin where the one before ended.
+
+    Returns:
+        Offsets, at least; None if nothing is known of any loss and of an epoch it is unknown.
+    """
+    lost: dict[int | None, int | None] = {}
+    for epoch, acknowledged in reading.acknowledged.items():
+        kept = reading.epoch_ends.get(epoch)
+        own = lost_at_switch(acknowledged, kept, reading.agreement.end_offset)
+        lost[kept] = own if own is None else max(own, lost.get(kept) or 0)
+    total = sum(own for own in lost.values() if own is not None)
+    return total if total or (lost and None not in lost.values()) else None
+
+
+def _at_risk(reading: MigrationReading) -> int | None:
+    """Return the offsets below E that the leader has and not all in-sync replicas."""
+    end, leader_end = known_offset(reading.agreement.end_offset), known_offset(reading.leader_end)
+    return None if end is None or leader_end is None else _gap(reading.origin.end, min(leader_end, end))
+
+
+def _mirror(reading: MigrationReading) -> tuple[int | None, float | None]:
+    """Return how far the mirror is behind below E, and the seconds until it has all; both None without a mirror."""
+    copied, last = reading.mirrored_end(), reading.last_origin_end
+    own = known_offset(reading.origin.end)
+    if copied is None:
+        return None, None
+    written = last if own is None or last is None else min(own, last)
+    # Before E is agreed all that the log has counts; once it is, an origin that does not answer hides what is written.
+    lag = None if own is None else _gap(copied, own if written is None else written)
+    return lag, reached_in_s(copied, reading.target_offsets_per_s, last)

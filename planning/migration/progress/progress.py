@@ -1,0 +1,130 @@
+"""What a judgement has: the rows of ``gold/migration_progress`` and ``gold/migration_groups``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class MigrationVerdict(str, Enum):
+    """Verdict on one partition, from the most to the least severe; the first one that holds is given.
+
+    SHIELDED stands before all others, because nothing is read then, and all others rest on readings.
+
+    LOST: the origin's log no longer has acknowledged records below E. NEVER: the log does not grow, and is below E.
+    OVERTAKEN: retention deletes records before a group reads them. DIVERGED: a linked target is ahead of the origin.
+    LATE: E is reached later than was agreed, by more than ``alerts.slip_ratio`` of the time that was left then. EARLY: E is
+    reached, or will be by as much before its time, and not all routers have agreed. DRAINING: E is reached, and
+    transactions, the mirror or groups have yet to pass it. WAITING: E is not agreed, routers are missing, or the start
+    is. ON_PLAN: E is ahead. REMOVABLE: the origin's partition is not needed any more. DRAINED: nobody reads below E any
+    more, but something else forbids the removal. NO_DATA: none of these can be known.
+    """
+
+    LOST = "lost"
+    NEVER = "never"
+    OVERTAKEN = "overtaken"
+    DIVERGED = "diverged"
+    LATE = "late"
+    EARLY = "early"
+    DRAINING = "draining"
+    WAITING = "waiting"
+    ON_PLAN = "on_plan"
+    REMOVABLE = "removable"
+    DRAINED = "drained"
+    SHIELDED = "shielded"
+    NO_DATA = "no_data"
+
+
+VERDICTS = tuple(verdict.value for verdict in MigrationVerdict)
+
+
+@dataclass(frozen=True)
+class GroupProgress:
+    """A consumer group at one partition.
+
+    Attributes:
+        group: the group.
+        client_offset: offset at which it continues, in client offsets; None if unknown, as without a committed offset.
+        left_offsets: offsets below E that it has yet to read on the origin; None if unknown.
+        read_offsets_per_s: rate at which it reads, offsets per second; None if unknown.
+        read_eta_s: seconds until it has read them; None if never or unknown.
+        lost_offsets: offsets that it misses: to retention at its rate, or where readers have given up the origin; None
+            if unknown.
+        gone_offsets: offsets below E that are deleted before it has read them; None if unknown.
+        kept_s: seconds until retention by time may delete the last record below E; None if never or unknown.
+        enough_retention_ms: retention.ms with which it loses no more at its rate; None if none is needed, or enough.
+    """
+
+    group: str
+    client_offset: int | None = None
+    left_offsets: int | None = None
+    read_offsets_per_s: float | None = None
+    read_eta_s: float | None = None
+    lost_offsets: int | None = None
+    gone_offsets: int | None = None
+    kept_s: float | None = None
+    enough_retention_ms: int | None = None
+
+    @property
+    def is_past(self) -> bool | None:
+        """Whether it needs the origin no more; None if unknown."""
+        return None if self.left_offsets is None else self.left_offsets == 0
+
+
+@dataclass(frozen=True)
+class MigrationProgress:
+    """One partition of a migration; offsets are None if unknown.
+
+    Attributes:
+        topic: name of the topic on the origin.
+        partition: number of the partition.
+        migration: name of the migration.
+        status: status that was agreed.
+        method: method that was agreed.
+        end_offset: agreed end offset E.
+        left_offsets: offsets below E that are still to be written on the origin.
+        write_offsets_per_s: rate at which the origin's log grows, offsets per second.
+        switch_eta_s: seconds until the origin reaches E; None if never or unknown.
+        beyond_offsets: offsets of the origin from E on.
+        unstable_offsets: offsets of the origin from its first open transaction on.
+        lost_offsets: acknowledged offsets below E that the origin's log no longer has.
+        at_risk_offsets: offsets below E that only the leader has: a leader switch now would lose them.
+        mirror_lag_offsets: offsets of the origin below E that the mirror has yet to copy.
+        mirror_eta_s: seconds until the mirror has copied all below E at its rate; None if never or unknown.
+        kept_s: seconds until retention by time may delete the last record below E; None if never or unknown.
+        acks: least acks of the routers that produce: "0", "1" or "all".
+        min_insync_replicas: min.insync.replicas of the topic on the origin.
+        unclean_elections: unclean.leader.election.enable of the topic on the origin.
+        missing_routers: named routers that have not agreed yet.
+        expected_ms: when E was to be reached as agreed, epoch milliseconds.
+        removable: whether the origin's partition is not needed any more; None if unknown.
+        reason: why, in one sentence with the numbers.
+        verdict: verdict.
+        groups: consumer groups; None if they could not be listed.
+    """
+
+    topic: str
+    partition: int
+    migration: str
+    status: str
+    method: str
+    end_offset: int | None
+    left_offsets: int | None
+    write_offsets_per_s: float | None
+    switch_eta_s: float | None
+    beyond_offsets: int | None
+    unstable_offsets: int | None
+    lost_offsets: int | None
+    at_risk_offsets: int | None
+    mirror_lag_offsets: int | None
+    mirror_eta_s: float | None
+    kept_s: float | None
+    acks: str | None
+    min_insync_replicas: int | None
+    unclean_elections: bool | None
+    missing_routers: tuple[str, ...]
+    expected_ms: int | None
+    removable: bool | None = None
+    reason: str = ""
+    verdict: MigrationVerdict = MigrationVerdict.NO_DATA
+    groups: tuple[GroupProgress, ...] | None = None

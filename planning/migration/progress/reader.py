@@ -1,0 +1,82 @@
+"""How far a consumer group is with one partition of a migration."""
+
+from __future__ import annotations
+
+from headroom.planning.migration.agreed_end import reached_in_s
+from headroom.planning.migration.agreement import resumed_at, split_of
+from headroom.planning.migration.known import known_amount, known_offset
+from headroom.planning.migration.plan.retention import ReaderRetention, reader_retention
+from headroom.planning.migration.progress.progress import GroupProgress
+from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
+from headroom.planning.migration.readings import read_rate
+from headroom.planning.migration.split import place
+
+_UNKNOWN = ReaderRetention(None, None, None)
+
+
+def group_progress(reading: MigrationReading, group: GroupReading) -> GroupProgress:
+    """Return how far a group is with the partition of a reading.
+
+    Args:
+        reading: the partition.
+        group: the group.
+    """
+    split = split_of(reading.agreement, reading.is_origin_up)
+    # What was read of an origin that does not answer now is of another time.
+    committed = group.origin_committed if reading.is_origin_up else None
+    offset = resumed_at(split, committed, group.target_committed)
+    rate = known_amount(read_rate(group.read_offsets_per_s, group.active))
+    shown_rate = None if rate is None else float(rate)
+    end = reading.last_origin_end
+    if offset is None or end is None or _is_beyond(reading.origin.end, offset, end, split.is_in_use):
+        is_aged = offset is None and _is_aged(reading, end)
+        return GroupProgress(
+            group.group, offset, 0 if is_aged else None, shown_rate, lost_offsets=0 if is_aged else None
+        )
+    placed = place(split, offset)
+    if placed is not None and placed.side == "target":
+        return GroupProgress(group.group, offset, 0, shown_rate, 0.0, placed.skipped, placed.skipped)
+    left = max(0, end - offset)
+    kept = partition_retention(reading, offset, shown_rate)
+    return GroupProgress(
+        group.group,
+        offset,
+        left,
+        shown_rate,
+        reached_in_s(offset, shown_rate, end),
+        _at_most(kept.lost_offsets, left),
+        _at_most(kept.gone_offsets, left),
+        kept.kept_s,
+        kept.enough_retention_ms,
+    )
+
+
+def partition_retention(reading: MigrationReading, offset: int, read_offsets_per_s: float | None) -> ReaderRetention:
+    """Return what retention on the origin does to a reader at an offset.
+
+    Args:
+        reading: the partition.
+        offset: offset that it reads next.
+        read_offsets_per_s: rate at which it reads, offsets per second; None if unknown.
+    """
+    log, end = reading.origin, reading.last_origin_end
+    if end is None:
+        return _UNKNOWN
+    age_s = None if log.newest_ms is None else max(0.0, (reading.now_ms - log.newest_ms) / 1000)
+    switch_in_s = reached_in_s(log.end, reading.write_offsets_per_s, end)
+    return reader_retention(reading.rules, log, age_s, end, switch_in_s, offset, read_offsets_per_s)
+
+
+def _is_beyond(log_end: int | None, offset: int, end: int, is_in_use: bool) -> bool:
+    """Return whether a group has committed what the log does not have: it was recreated or truncated."""
+    return log_end is not None and log_end < offset and (offset < end or not is_in_use)
+
+
+def _is_aged(reading: MigrationReading, end: int | None) -> bool:
+    """Return whether the origin has nothing below E, so that also a group without a committed offset misses nothing."""
+    start = known_offset(reading.origin.start)
+    return start is not None and end is not None and start >= end
+
+
+def _at_most(offsets: int | None, left: int) -> int | None:
+    return None if offsets is None else min(offsets, left)

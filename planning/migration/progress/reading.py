@@ -1,0 +1,160 @@
+"""One partition of a migration as it was read at one time, on both clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headroom.planning.migration.agreed_end import reached_in_s
+from headroom.planning.migration.agreement import missing_routers
+from headroom.planning.migration.known import known_offset
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
+
+_NO_LOG = LogOffsets()
+
+
+@dataclass(frozen=True)
+class GroupReading:
+    """A consumer group at one partition.
+
+    Attributes:
+        group: the group.
+        origin_committed: offset committed on the origin; None without one, or if it could not be read.
+        target_committed: offset committed on the target; None without one, or if it could not be read.
+        read_offsets_per_s: rate at which its client offset grows, offsets per second; None if unknown.
+        active: whether it has members on the origin; None if unknown.
+    """
+
+    group: str
+    origin_committed: int | None = None
+    target_committed: int | None = None
+    read_offsets_per_s: float | None = None
+    active: bool | None = None
+
+
+@dataclass(frozen=True)
+class MigrationReading:
+    """One partition at one time; each part that could not be read is None, or missing.
+
+    Attributes:
+        agreement: what was agreed.
+        now_ms: time of the reading, epoch milliseconds.
+        origin: log of the origin.
+        target: log of the target.
+        earlier_target_end: log end of the target, read before the origin's: what was written meanwhile is on neither.
+        is_origin_up: whether the origin answered.
+        origin_failure: why it did not, for people; empty if it did.
+        origin_topic_id: id of the topic on the origin now.
+        target_topic_id: id of the topic on the target now.
+        write_offsets_per_s: rate at which the origin's log grows, offsets per second.
+        target_offsets_per_s: rate at which the target's log grows, offsets per second.
+        leader_end: log end of the origin's leader, with what no other replica has yet.
+        rules: settings of the topic on the origin.
+        acks: acks of the routers that produce, each as "all", "1" or "0".
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+        acknowledged: offset after the last acknowledged record, by leader epoch of the origin.
+        epoch_ends: offset after the last record of these epochs in the log of the present leader.
+        last_sync: MirrorMaker's newest offset sync, as offsets on the origin and on the target.
+        groups: consumer groups that read the partition; None if they could not be listed.
+        slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
+    """
+
+    agreement: PartitionAgreement
+    now_ms: int
+    origin: LogOffsets = _NO_LOG
+    target: LogOffsets = _NO_LOG
+    earlier_target_end: int | None = None
+    is_origin_up: bool = True
+    origin_failure: str = ""
+    origin_topic_id: str | None = None
+    target_topic_id: str | None = None
+    write_offsets_per_s: float | None = None
+    target_offsets_per_s: float | None = None
+    leader_end: int | None = None
+    rules: TopicRules | None = None
+    acks: tuple[str, ...] = ()
+    agreed: Mapping[str, int] = field(default_factory=dict)
+    acknowledged: Mapping[int, int] = field(default_factory=dict)
+    epoch_ends: Mapping[int, int] = field(default_factory=dict)
+    last_sync: tuple[int, int] | None = None
+    groups: tuple[GroupReading, ...] | None = None
+    slip_ratio: float = 0.5
+
+    @property
+    def status(self) -> MigrationStatus:
+        """Status of the partition."""
+        return MigrationStatus(self.agreement.status)
+
+    @property
+    def method(self) -> MigrationMethod:
+        """How records and readers get to the target."""
+        return MigrationMethod(self.agreement.method)
+
+    @property
+    def missing_routers(self) -> tuple[str, ...]:
+        """Named routers that have not agreed yet, in their order."""
+        return missing_routers(self.agreement, self.agreed)
+
+    @property
+    def last_origin_end(self) -> int | None:
+        """Offset at which readers leave the origin: E, or where a log ends that lost records below; None if unknown."""
+        end, origin_end = known_offset(self.agreement.end_offset), known_offset(self.agreement.origin_end)
+        return end if end is None or origin_end is None else min(end, origin_end)
+
+    def expected(self) -> tuple[int, float] | None:
+        """Return when E was expected as it was agreed, epoch milliseconds, and how far ahead that was, seconds."""
+        agreed = self.agreement
+        time_s = reached_in_s(agreed.origin_position, agreed.origin_offsets_per_s, self.last_origin_end)
+        return (
+            None
+            if agreed.origin_read_ms is None or time_s is None
+            else (agreed.origin_read_ms + round(1000 * time_s), time_s)
+        )
+
+    def recreated_on(self) -> str | None:
+        """Return the side on which the topic is another one than was agreed; None if on neither, or if unknown."""
+        agreed = self.agreement
+        for side, before, now in (
+            ("origin", agreed.origin_topic_id, self.origin_topic_id),
+            ("target", agreed.target_topic_id, self.target_topic_id),
+        ):
+            if before is not None and now is not None and before != now:
+                return side
+        return None
+
+    def mirrored_end(self) -> int | None:
+        """Return the offset of the origin up to which a mirror has copied; None without a mirror, or if unknown.
+
+        MirrorMaker copies all records behind a sync one after another, so that of these as many are copied as the
+        target's log has grown since. Markers of transactions on the origin make this too low, records that were
+        mirrored twice too high. Once the target is in use its log begins, from the base on, behind all that is copied.
+        """
+        end, target_end = self.agreement.end_offset, self._end_before_origin()
+        if self.method not in (MigrationMethod.MIRRORED, MigrationMethod.LINKED) or target_end is None:
+            return None
+        base = self.agreement.target_base_offset
+        if self.status is not MigrationStatus.PLANNED and base is not None and target_end >= base:
+            return end
+        if self.method is MigrationMethod.LINKED:
+            return target_end
+        if self.last_sync is None or target_end <= self.last_sync[1]:
+            return None
+        copied = self.last_sync[0] + target_end - self.last_sync[1]
+        return copied if self.origin.end is None else min(copied, self.origin.end)
+
+    def has_diverged(self) -> bool | None:
+        """Return whether a linked target has records that the origin does not have; None if unknown.
+
+        Beyond E the target is on its own, so this is asked only before the origin has reached it.
+        """
+        own, other = self.origin.end, self._end_before_origin()
+        if self.method is not MigrationMethod.LINKED:
+            return False
+        if own is None or other is None:
+            return None
+        end = known_offset(self.agreement.end_offset)
+        return other > own and (end is None or own < end)
+
+    def _end_before_origin(self) -> int | None:
+        return self.target.end if self.earlier_target_end is None else self.earlier_target_end

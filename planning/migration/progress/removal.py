@@ -1,0 +1,90 @@
+"""Whether a partition of the origin is not needed any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headroom.planning.migration.known import known_offset
+from headroom.planning.migration.progress.progress import GroupProgress, MigrationProgress
+from headroom.planning.migration.progress.reading import MigrationReading
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus
+from headroom.schemas.text.amounts import join_names
+
+_OVER = (MigrationStatus.MIGRATED, MigrationStatus.AGED)
+_COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
+
+
+def removable(reading: MigrationReading, numbers: MigrationProgress) -> tuple[bool | None, str]:
+    """Return whether a partition of the origin can go, and why not; None if that is unknown.
+
+    Args:
+        reading: the partition at one time.
+        numbers: what follows from it.
+    """
+    conditions = list(_conditions(reading, numbers))
+    failed = next((text for holds, text in conditions if holds is False), None)
+    if failed is not None:
+        return False, failed
+    unknown = next((text for holds, text in conditions if holds is None), None)
+    return (True, "") if unknown is None else (None, unknown)
+
+
+def _conditions(reading: MigrationReading, numbers: MigrationProgress) -> Iterator[tuple[bool | None, str]]:
+    """Yield what has to hold, and the sentence for where it does not, or is unknown."""
+    yield reading.status in _OVER, f"the agreement has it as {numbers.status}"
+    yield _is_zero(numbers.left_offsets), f"{_count(numbers.left_offsets)} offsets below E are not written yet"
+    stable = numbers.unstable_offsets
+    yield is_stable(reading), f"{_count(stable)} offsets are behind an open transaction"
+    yield groups_past(numbers), _group_text(numbers)
+    end = known_offset(reading.target.end)
+    yield None if end is None else True, "the target's log is unknown"
+    if reading.method in _COPIED:
+        lag = numbers.mirror_lag_offsets
+        yield _is_zero(lag), f"{_count(lag)} offsets are not on the target yet"
+    if reading.method is MigrationMethod.ROUTED:
+        # Routers have moved what landed from E on; more of it comes from a producer that is none.
+        rate = numbers.write_offsets_per_s
+        yield _is_zero(rate), f"the origin still grows by {'unknown' if rate is None else format(rate, ',.1f')}/s"
+    else:
+        beyond = numbers.beyond_offsets
+        yield _is_zero(beyond), f"{_count(beyond)} offsets from E on are on the origin alone"
+
+
+def is_stable(reading: MigrationReading) -> bool | None:
+    """Return whether the last stable offset has reached the origin's last end; None if unknown."""
+    stable, last = known_offset(reading.origin.stable), reading.last_origin_end
+    return None if stable is None or last is None else stable >= last
+
+
+def groups_past(numbers: MigrationProgress) -> bool | None:
+    """Return whether all groups need the origin no more; None if one is unknown, or they could not be listed."""
+    if numbers.groups is None:
+        return None
+    past = [group.is_past for group in numbers.groups]
+    return False if False in past else None if None in past else True
+
+
+def readers_left(numbers: MigrationProgress) -> tuple[GroupProgress, ...]:
+    """Return the groups that have yet to read the origin, those that are furthest behind first."""
+    left = [group for group in numbers.groups or () if group.left_offsets]
+    return tuple(sorted(left, key=lambda group: (-(group.left_offsets or 0), group.group)))
+
+
+def _group_text(numbers: MigrationProgress) -> str:
+    left = readers_left(numbers)
+    if left:
+        return f"{left[0].group} has yet to read {left[0].left_offsets:,} offsets" + _and_more(len(left) - 1)
+    unknown = [group.group for group in numbers.groups or () if group.is_past is None]
+    return f"the place of {join_names(unknown)} is unknown" if unknown else "the groups could not be listed"
+
+
+def _and_more(number: int) -> str:
+    return f", and {number} more group{'s' if number > 1 else ''}" if number else ""
+
+
+def _is_zero(amount: float | None) -> bool | None:
+    return None if amount is None else amount == 0
+
+
+def _count(offsets: int | None) -> str:
+    return "an unknown number of" if offsets is None else f"{offsets:,}"

@@ -1,0 +1,288 @@
+"""Judgement of one partition of a migration, with numbers computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.planning.migration.losses import lost_at_switch
+from headroom.planning.migration.progress.judgement import migration_progress
+from headroom.planning.migration.progress.progress import MigrationVerdict
+from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.migrations import PartitionAgreement
+
+NOW_MS = 1_000_000_000
+HOUR_MS = 3_600_000
+RULES = TopicRules("delete", HOUR_MS, -1, 2, False)
+AGREED = PartitionAgreement(
+    "m", 1, "old-id", "new-id", "orders", 0, "o", "t", 700_000, 0, "migrating", routers=("a", "b")
+)
+# The paper's partition: 600,000 are left at 2,000/s, 300 s.
+LOG = LogOffsets(0, 100_000, 100_000, NOW_MS)
+# E is reached, and the newest record is of now.
+FULL = LogOffsets(0, 700_000, 700_000, NOW_MS)
+
+
+def reading(agreement: dict[str, Any] | None = None, **parts: Any) -> MigrationReading:
+    known: dict[str, Any] = {
+        "origin": LOG,
+        "target": LogOffsets(0, 0, 0),
+        "write_offsets_per_s": 2_000.0,
+        "rules": RULES,
+        "agreed": {"a": 1, "b": 1},
+        "groups": (),
+        "acknowledged": {3: 100_000},
+        "epoch_ends": {3: 100_000},
+        "leader_end": 100_000,
+    }
+    return MigrationReading(replace(AGREED, **agreement or {}), NOW_MS, **known | parts)
+
+
+def verdict(agreement: dict[str, Any] | None = None, **parts: Any) -> tuple[str, str]:
+    found = migration_progress(reading(agreement, **parts))
+    return found.verdict.value, found.reason
+
+
+def billing(committed: int | None, rate: float | None = 100.0, **parts: Any) -> GroupReading:
+    return GroupReading("billing", committed, None, rate, True, **parts)
+
+
+def test_a_partition_on_its_way_has_the_numbers_of_the_paper() -> None:
+    found = migration_progress(reading())
+    assert (found.left_offsets, found.switch_eta_s, found.beyond_offsets) == (600_000, 300.0, 0)
+    assert (found.unstable_offsets, found.lost_offsets, found.at_risk_offsets) == (0, 0, 0)
+    assert found.kept_s == 3_900.0
+    assert found.removable is False
+    assert found.verdict is MigrationVerdict.ON_PLAN
+    assert found.reason == "E 700,000 is reached in 5 min: 600,000 offsets are left at 2,000.0/s."
+
+
+def test_a_reader_has_what_it_left_and_what_it_would_lose() -> None:
+    # The case of test_retention: 650,000 - 3,900 s x 100/s.
+    found = migration_progress(reading(groups=(billing(50_000),)))
+    (group,) = found.groups or ()
+    assert (group.client_offset, group.left_offsets, group.read_offsets_per_s) == (50_000, 650_000, 100.0)
+    assert (group.read_eta_s, group.lost_offsets, group.kept_s) == (6_500.0, 260_000, 3_900.0)
+    assert group.enough_retention_ms == 7_440_000
+    assert found.verdict is MigrationVerdict.OVERTAKEN
+    assert "260,000 of 650,000 offsets" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "offset", "left"),
+    [
+        (650_000, None, 650_000, 50_000),
+        # Everything below E is read; the target has client offset 700,000 + 20.
+        (700_000, 20, 700_020, 0),
+        # What it read on the origin beyond E was dropped.
+        (700_300, None, 700_000, 0),
+        (None, None, None, None),
+    ],
+)
+def test_a_group_continues_where_readers_do(
+    origin: int | None, target: int | None, offset: int | None, left: int | None
+) -> None:
+    found = migration_progress(reading(origin=FULL, groups=(GroupReading("billing", origin, target),)))
+    assert [(group.client_offset, group.left_offsets) for group in found.groups or ()] == [(offset, left)]
+
+
+def test_a_group_beyond_a_log_that_was_truncated_is_unknown() -> None:
+    found = migration_progress(reading(groups=(billing(120_000),)))
+    assert [(group.left_offsets, group.lost_offsets) for group in found.groups or ()] == [(None, None)]
+
+
+def test_a_group_that_gave_up_the_origin_misses_what_was_left() -> None:
+    found = migration_progress(reading({"status": "aged"}, origin=FULL, groups=(billing(690_000),)))
+    assert [(group.left_offsets, group.lost_offsets) for group in found.groups or ()] == [(0, 10_000)]
+
+
+def test_what_each_epoch_lost_is_added_and_overlaps_count_once() -> None:
+    # Epoch 3: 100 of 1,000; epoch 4 began at 900, kept 950 and acknowledged 1,100: 150 more.
+    own = reading(acknowledged={3: 1_000, 4: 1_100}, epoch_ends={3: 900, 4: 950})
+    assert migration_progress(own).lost_offsets == 250
+    # The log ends at 800 for both: it has nothing of epoch 4, and 800 to 1,100 are gone.
+    own = reading(acknowledged={3: 1_000, 4: 1_100}, epoch_ends={3: 800, 4: 800})
+    assert migration_progress(own).lost_offsets == 300
+    assert migration_progress(own).reason == (
+        "The origin's log no longer has 300 acknowledged offsets below E 700,000."
+    )
+
+
+def test_a_known_loss_is_not_hidden_by_an_unknown_epoch() -> None:
+    assert migration_progress(reading(acknowledged={3: 1_000, 4: 9}, epoch_ends={3: 900})).lost_offsets == 100
+    assert migration_progress(reading(acknowledged={3: 900, 4: 9}, epoch_ends={3: 900})).lost_offsets is None
+    assert migration_progress(reading(acknowledged={})).lost_offsets is None
+
+
+def test_what_only_the_leader_has_is_at_risk_below_the_end() -> None:
+    assert migration_progress(reading(leader_end=100_040, acks=("all", "1"))).at_risk_offsets == 40
+    near = LogOffsets(0, 699_990, 699_990)
+    assert migration_progress(reading(origin=near, leader_end=700_040)).at_risk_offsets == 10
+    assert migration_progress(reading(leader_end=None)).at_risk_offsets is None
+    assert migration_progress(reading(acks=("all", "1"))).acks == "1"
+    assert migration_progress(reading()).acks is None
+
+
+def agreed_ago(seconds: int) -> dict[str, Any]:
+    """E was 300 s ahead as it was agreed, and half of that is what it may slip. It is 300 s ahead now."""
+    read_ms = NOW_MS - seconds * 1000
+    return {"origin_position": 100_000, "origin_offsets_per_s": 2_000.0, "origin_read_ms": read_ms}
+
+
+VERDICTS = [
+    ("shielded", {"shielded": True}, {}, "E is 700,000"),
+    ("lost", {}, {"acknowledged": {3: 100_100}}, "100 acknowledged"),
+    ("never", {}, {"write_offsets_per_s": 0.0}, "600,000 offsets to E 700,000"),
+    ("diverged", {"method": "linked", "status": "planned"}, {"target": LogOffsets(0, 100_001, 0)}, "100,001"),
+    ("late", agreed_ago(151), {}, "600,000 offsets are left"),
+    ("early", {"status": "planned"}, {"origin": LogOffsets(0, 700_010, 700_010)}, "10 offsets beyond E 700,000"),
+    ("early", {"status": "planned"}, {"origin": FULL, "agreed": {}}, "2 of 2 routers"),
+    ("early", {"status": "planned", **agreed_ago(-151)}, {"agreed": {"a": 1}}, "1 of 2 routers"),
+    ("waiting", {"status": "planned"}, {"agreed": {"a": 1}}, "1 of 2 routers have not agreed: b"),
+    ("waiting", {"status": "planned", "end_offset": None}, {}, "ends at 100,000 and grows by 2,000.0/s"),
+    ("waiting", {"status": "planned"}, {"origin": FULL}, "the start is not agreed"),
+    ("on_plan", {"status": "planned"}, {}, "in 5 min"),
+    ("on_plan", agreed_ago(149), {}, "in 5 min"),
+    ("waiting", {"status": "planned", **agreed_ago(-149)}, {"agreed": {"a": 1}}, "1 of 2 routers"),
+    ("draining", {}, {"origin": LogOffsets(0, 700_000, 699_990)}, "10 offsets are behind an open transaction"),
+    ("draining", {}, {"origin": FULL, "groups": (billing(699_000),)}, "1 of 1 groups have up to 1,000 offsets"),
+    ("drained", {}, {"origin": FULL}, "has it as migrating"),
+    ("drained", {"status": "migrated"}, {"origin": FULL}, "still grows by 2,000.0/s"),
+    ("removable", {"status": "migrated"}, {"origin": FULL, "write_offsets_per_s": 0.0}, "all 0 groups"),
+    ("no_data", {}, {"origin": LogOffsets()}, "log end of the origin is unknown"),
+    ("no_data", {}, {"is_origin_up": False, "origin_failure": "timed out"}, "timed out"),
+    ("no_data", {}, {"origin_topic_id": "x"}, "recreated"),
+    ("no_data", {}, {"write_offsets_per_s": None}, "600,000 offsets are left at an unknown rate"),
+    ("no_data", {"end_offset": None}, {}, "E is unknown"),
+    (
+        "no_data",
+        {"status": "migrated"},
+        {"origin": FULL, "groups": None, "write_offsets_per_s": 0.0},
+        "groups could not be listed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("word", "agreement", "parts", "text"), VERDICTS)
+def test_each_verdict_names_its_numbers(word: str, agreement: dict[str, Any], parts: dict[str, Any], text: str) -> None:
+    found, reason = verdict(agreement, **parts)
+    assert (found, text in reason) == (word, True), reason
+
+
+def test_a_copy_has_to_be_complete_before_the_origin_can_go() -> None:
+    linked = {"method": "linked", "status": "migrated", "target_base_offset": 700_000}
+    known: dict[str, Any] = {"origin": FULL, "write_offsets_per_s": 0.0, "target_offsets_per_s": 100.0}
+    found = migration_progress(reading(linked, target=LogOffsets(0, 690_000, 690_000), **known))
+    assert (found.mirror_lag_offsets, found.mirror_eta_s, found.removable) == (10_000, 100.0, False)
+    assert found.verdict is MigrationVerdict.DRAINING
+    found = migration_progress(reading(linked, target=LogOffsets(0, 700_500, 700_500), **known))
+    assert (found.mirror_lag_offsets, found.mirror_eta_s, found.removable) == (0, 0.0, True)
+    # What was written to the origin alone would be lost with it.
+    more = known | {"origin": LogOffsets(0, 700_007, 700_007)}
+    found = migration_progress(reading(linked, target=LogOffsets(0, 700_500, 700_500), **more))
+    assert (found.beyond_offsets, found.removable) == (7, False)
+
+
+def test_a_mirror_is_as_far_as_its_log_grew_since_the_newest_sync() -> None:
+    # 30 behind the sync at 90,000: 90,030.
+    mirrored = {"method": "mirrored", "status": "planned"}
+    own = reading(mirrored, target=LogOffsets(0, 2_030, 2_030), last_sync=(90_000, 2_000), target_offsets_per_s=1_000.0)
+    found = migration_progress(own)
+    assert (found.mirror_lag_offsets, found.mirror_eta_s) == (9_970, pytest.approx(609.97))
+    assert migration_progress(replace(own, last_sync=None)).mirror_lag_offsets is None
+    # The target is shorter than its sync: it was truncated or recreated.
+    assert migration_progress(replace(own, last_sync=(90_000, 2_030))).mirror_lag_offsets is None
+
+
+def test_what_a_target_got_while_the_origin_was_read_is_no_divergence() -> None:
+    linked = {"method": "linked", "status": "planned"}
+    found, _ = verdict(linked, target=LogOffsets(0, 100_005, 100_005), earlier_target_end=99_990)
+    assert found == "on_plan"
+
+
+ORIGIN = ("left_offsets", "switch_eta_s", "beyond_offsets", "unstable_offsets", "lost_offsets", "at_risk_offsets")
+READ = ("write_offsets_per_s", "mirror_lag_offsets", "kept_s")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [reading(is_origin_up=False), reading({"shielded": True}), reading(origin_topic_id="x")],
+    ids=["down", "shielded", "recreated"],
+)
+def test_an_origin_that_is_not_read_gives_no_numbers(own: MigrationReading) -> None:
+    found = migration_progress(replace(own, groups=(billing(50_000),)))
+    assert [getattr(found, name) for name in ORIGIN + READ] == [None] * 9
+    assert found.removable in (None, False)
+    assert [group.left_offsets for group in found.groups or ()] == [None]
+
+
+offsets = st.none() | st.integers(-1, 1_000)
+rates = st.none() | st.sampled_from([0.0, 1.0, 33.3, float("nan")])
+logs = st.builds(LogOffsets, offsets, offsets, offsets, st.none() | st.integers(0, NOW_MS))
+epochs = st.dictionaries(st.integers(0, 3), st.integers(0, 1_000))
+groups = st.builds(GroupReading, st.sampled_from("abc"), offsets, offsets, rates, st.none() | st.booleans())
+agreements = st.builds(
+    lambda **terms: replace(AGREED, **terms),
+    end_offset=st.none() | st.integers(0, 1_000),
+    target_base_offset=st.none() | st.integers(0, 1_000),
+    status=st.sampled_from(["planned", "migrating", "migrated", "aged"]),
+    method=st.sampled_from(["routed", "drained", "mirrored", "linked"]),
+    ignore_origin=st.booleans(),
+    origin_end=st.none() | st.integers(0, 1_000),
+)
+readings = st.builds(
+    MigrationReading,
+    agreements,
+    st.just(NOW_MS),
+    logs,
+    logs,
+    offsets,
+    st.booleans(),
+    write_offsets_per_s=rates,
+    target_offsets_per_s=rates,
+    leader_end=offsets,
+    rules=st.none() | st.just(RULES),
+    agreed=st.dictionaries(st.sampled_from("ab"), st.integers(0, 1)),
+    acknowledged=epochs,
+    epoch_ends=epochs,
+    last_sync=st.none() | st.tuples(st.integers(0, 1_000), st.integers(0, 1_000)),
+    groups=st.none() | st.lists(groups, max_size=3).map(tuple),
+)
+
+
+@given(readings)
+def test_unknown_goes_in_and_none_comes_out(own: MigrationReading) -> None:
+    found = migration_progress(own)
+    end, log = own.agreement.end_offset, own.origin
+    unread = not own.is_origin_up or log.end is None or log.end < 0
+    if unread or end is None:
+        assert (found.left_offsets, found.switch_eta_s, found.beyond_offsets) == (None, None, None)
+    if unread or log.stable is None or log.stable < 0:
+        assert found.unstable_offsets is None
+    if end is None or not own.is_origin_up:
+        assert found.lost_offsets is None
+    assert found.write_offsets_per_s is None or found.write_offsets_per_s >= 0
+    assert found.reason.endswith(".")
+
+
+@given(readings)
+def test_only_what_is_wholly_known_can_go(own: MigrationReading) -> None:
+    found = migration_progress(own)
+    if found.removable:
+        assert own.agreement.status in ("migrated", "aged")
+        assert own.is_origin_up
+        assert None not in (own.origin.stable, own.target.end, own.groups)
+        assert all(group.left_offsets == 0 for group in found.groups or ())
+        assert found.left_offsets == 0
+    assert (found.verdict is not MigrationVerdict.REMOVABLE) or found.removable is True
+
+
+@given(st.integers(0, 1_000), st.integers(0, 1_000), st.integers(0, 1_000))
+def test_one_epoch_loses_what_lost_at_switch_says(acknowledged: int, kept: int, end: int) -> None:
+    own = reading({"end_offset": end}, acknowledged={5: acknowledged}, epoch_ends={5: kept})
+    assert migration_progress(own).lost_offsets == lost_at_switch(acknowledged, kept, end)
