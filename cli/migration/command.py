@@ -8,6 +8,7 @@ from headroom.cli.migration.changing import cancel, shield
 from headroom.cli.migration.offsets import offsets
 from headroom.cli.migration.plan import plan
 from headroom.cli.migration.run import run
+from headroom.cli.migration.status import status
 from headroom.cli.migration.translate import translate
 from headroom.cli.migration.verify import verify
 
@@ -22,5 +23,5 @@ def migration() -> None:
     """
 
 
-for _command in (plan, run, translate, offsets, verify, shield, cancel):
+for _command in (plan, run, status, translate, offsets, verify, shield, cancel):
     migration.add_command(_command)

@@ -12,6 +12,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import progress_view
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.clusters import migration_clusters
+from headroom.operations.migration.running.changing import require_unshielded
 from headroom.operations.migration.plan import plan_migration
 from headroom.schemas.migrations import METHODS, MigrationMethod
 
@@ -44,6 +45,7 @@ def plan(topic_names: tuple[str, ...], config: str | None, method: str) -> Comma
     """  # noqa: D301
     silence_clients()
     settings = load_settings(config)
+    require_unshielded(settings, topic_names)
     with migration_clusters(settings) as clusters:
         result = plan_migration(clusters, settings, topic_names, MigrationMethod(method), progress_view())
     return CommandOutcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
@@ -46,6 +46,25 @@ class MigrationChange:
         more = f" (and {len(self.refused) - 1} more partitions)" if len(self.refused) > 1 else ""
         remedy = "Let it run to its end: headroom migration run. Client offsets never jump back."
         return HeadroomError(f"{name}{more}", why, remedy)
+
+
+def require_unshielded(settings: Settings, topics: Collection[str]) -> None:
+    """Check that the origin of some topics may be called, from what is agreed on the target.
+
+    Args:
+        settings: all settings.
+        topics: names on the origin; empty: all of which something is agreed.
+
+    Raises:
+        HeadroomError: one is shielded, or the target did not answer.
+    """
+    with MigrationCluster(settings.cluster, settings.cluster.name) as target:
+        names = target.topics().names
+    with agreement_reader(settings, names) as reader:
+        for one in () if reader is None else reader.agreements.values():
+            if one.shielded and (not topics or one.topic in topics):
+                remedy = f"Allow calls again: headroom migration shield --off --name {one.migration} --execute."
+                raise HeadroomError(f"topic {one.topic}", "is shielded: its origin is not called", remedy)
 
 
 def shield_migration(

@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 
 from headroom.cli.main import headroom
 from headroom.cli.migration import run as run_command
+from headroom.cli.migration import status as status_command
 from headroom.operations.migration.running import changing
+from headroom.operations.migration.running.status import migration_status
 from headroom.operations.migration.running.watch import MigrationWatch
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.errors import HeadroomError
@@ -40,6 +42,11 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MigrationStage:
     )
     for name, value in {"running_clusters": clusters, "stopping": stopping, "MigrationWatch": watch}.items():
         monkeypatch.setattr(run_command, name, value)
+    monkeypatch.setattr(status_command, "running_clusters", clusters)
+    status = partial(migration_status, sleep=stage.go_on, clock_ms=lambda: BEGAN_MS + round(stage.now_s * 1000))
+    monkeypatch.setattr(
+        status_command, "migration_status", lambda *given: status(*given[:5])
+    )
     monkeypatch.setattr(changing, "MigrationCluster", lambda kafka, name: stage.target)
     monkeypatch.chdir(tmp_path)
     for name, value in {
@@ -192,6 +199,41 @@ def test_planned_partitions_are_withdrawn_and_others_are_refused(stage: Migratio
     result = run("cancel", "--name", "move", "--execute")
     assert "their offsets count on from there" in str(result.exception)
     assert stage.agreed() == before
+
+
+def test_other_commands_do_not_call_an_origin_that_is_shielded(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    run("shield", "--name", "move", "--execute")
+    stage.origin.calls = 0
+    for words in (("plan", "orders"), ("verify", "orders"), ("offsets", "--group", "billing")):
+        assert "is shielded: its origin is not called" in str(run(*words).exception)
+    result = run("status")
+    assert result.exit_code == 0, result.output
+    assert "shielded" in result.stdout
+    assert stage.origin.calls == 0
+
+
+def test_the_status_has_each_partition_with_its_reason_and_each_router(stage: MigrationStage) -> None:
+    assert "No partition of these topics is in a migration" in run("status").stdout
+    stage.run(goal=RunGoal.STARTED)
+    stage.origin.group_states, stage.origin.offsets = {"billing": True}, {"billing": {ORDERS[0]: 50}}
+    result = run("status", "--name", "move")
+    assert result.exit_code == 0, result.output
+    text = words_of(result)
+    position = stage.origin.end_of(ORDERS[0])
+    left = 350 - position
+    assert f"orders-0 migrating routed 350 {position} {left} 10.0/s" in text
+    assert "on_plan" in text
+    assert "move reader producer all agreed, 1" in text
+    values = printed("status", "orders")
+    first = values["partitions"][0]
+    assert (first["verdict"], first["end_offset"], first["removable"]) == ("on_plan", 350, False)
+    assert first["groups"][0]["group"] == "billing"
+    assert [router["missing"] for router in values["routers"]] == [False, False]
+    assert printed("status", "payments")["partitions"] == []
+    stage.origin.down = True
+    down = printed("status")["partitions"][0]
+    assert (down["origin_up"], down["left_offsets"], down["verdict"]) == (False, None, "no_data")
 
 
 def test_an_unknown_migration_is_an_error(stage: MigrationStage) -> None:

@@ -1,0 +1,112 @@
+"""Output of ``headroom migration status``, as text and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from headroom.cli.common.output import echo
+from headroom.cli.migration.options import count_text, print_rows
+from headroom.cli.migration.run_view import agreed_json
+from headroom.operations.migration.running.status import JudgedPartition, MigrationStatusResult, RouterStatus
+from headroom.planning.migration.progress.removal import readers_left
+from headroom.schemas.text.amounts import UNKNOWN, clock_text
+
+_HEADER = (
+    *("partition", "status", "method", "end offset", "log end", "left", "written", "reached", "readers left"),
+    *("could lose", "verdict"),
+)
+
+
+def print_status(result: MigrationStatusResult) -> None:
+    """Print partitions, why each has its verdict, and routers."""
+    if not result.partitions:
+        echo("No partition of these topics is in a migration to this cluster.")
+        return
+    print_rows("Partitions of the origin", _HEADER, [_row(judged) for judged in result.partitions])
+    reasons = [
+        (str(judged.reading.agreement.name), judged.progress.verdict.value, judged.progress.reason)
+        for judged in result.partitions
+    ]
+    print_rows("Why", ("partition", "verdict", "reason"), reasons)
+    if result.routers:
+        header = ("migration", "router", "role", "acks", "agreement")
+        print_rows("Routers", header, [_router_row(router) for router in result.routers])
+
+
+def _row(judged: JudgedPartition) -> tuple[str, ...]:
+    one, own = judged.reading.agreement, judged.progress
+    rate = own.write_offsets_per_s
+    return (
+        str(one.name),
+        own.status,
+        own.method,
+        count_text(own.end_offset),
+        count_text(judged.reading.origin.end if judged.reading.is_origin_up else None),
+        count_text(own.left_offsets),
+        UNKNOWN if rate is None else f"{rate:,.1f}/s",
+        _reached_text(judged),
+        UNKNOWN if own.groups is None else str(len(readers_left(own))),
+        count_text(could_lose(judged)),
+        own.verdict.value,
+    )
+
+
+def could_lose(judged: JudgedPartition) -> int | None:
+    """Return the offsets that are lost, or that a leader switch or retention would lose; None if all are unknown."""
+    own = judged.progress
+    parts = [own.lost_offsets, own.at_risk_offsets, *(group.lost_offsets for group in own.groups or ())]
+    known = [part for part in parts if part is not None]
+    return max(known) if known else None
+
+
+def _reached_text(judged: JudgedPartition) -> str:
+    seconds = judged.progress.switch_eta_s
+    if seconds is None:
+        return UNKNOWN
+    return "yes" if seconds == 0 else clock_text(judged.reading.now_ms + round(seconds * 1000))
+
+
+def _router_row(router: RouterStatus) -> tuple[str, ...]:
+    report = router.report
+    if report is None:
+        return router.migration, router.name, UNKNOWN, UNKNOWN, "missing: no report"
+    number = report.agreed.get(router.migration)
+    agreed = "missing" if number is None else f"missing, keeps to {number}" if router.is_missing else f"agreed, {number}"
+    return router.migration, router.name, report.role, report.acks or "", agreed if router.is_named else f"not named, {number}"
+
+
+def status_json(result: MigrationStatusResult) -> dict[str, Any]:
+    """Return the status as a JSON object."""
+    return {
+        "read_ms": result.read_ms,
+        "partitions": [_partition_json(judged) for judged in result.partitions],
+        "routers": [_router_json(router) for router in result.routers],
+    }
+
+
+def _partition_json(judged: JudgedPartition) -> dict[str, Any]:
+    reading = judged.reading
+    return {
+        **agreed_json(reading.agreement),
+        **asdict(judged.progress),
+        "verdict": judged.progress.verdict.value,
+        "origin_up": reading.is_origin_up,
+        "origin": asdict(reading.origin),
+        "target": asdict(reading.target),
+        "could_lose": could_lose(judged),
+    }
+
+
+def _router_json(router: RouterStatus) -> dict[str, Any]:
+    report = router.report
+    return {
+        "migration": router.migration,
+        "router": router.name,
+        "role": None if report is None else report.role,
+        "acks": None if report is None else report.acks,
+        "client": None if report is None else report.client,
+        "agreed": None if report is None else report.agreed.get(router.migration),
+        "named": router.is_named,
+        "missing": router.is_missing,
+    }
