@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from headroom.cli.migration.changing import cancel, shield
 from headroom.cli.migration.offsets import offsets
 from headroom.cli.migration.plan import plan
-from headroom.cli.migration.run import run
-from headroom.cli.migration.status import status
+from headroom.cli.migration.running.changing import cancel, shield
+from headroom.cli.migration.running.run import run
+from headroom.cli.migration.running.status import status
 from headroom.cli.migration.translate import translate
 from headroom.cli.migration.verify import verify
 

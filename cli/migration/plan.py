@@ -12,8 +12,8 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import progress_view
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.clusters import migration_clusters
-from headroom.operations.migration.running.changing import require_unshielded
 from headroom.operations.migration.plan import plan_migration
+from headroom.operations.migration.running.changing import require_unshielded
 from headroom.schemas.migrations import METHODS, MigrationMethod
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from headroom.operations.journal.journalled_change import make_journalled_change
 from headroom.operations.migration.running.clusters import RunningClusters
@@ -109,4 +110,4 @@ def drop(running: RunningClusters, settings: Settings, topics: Mapping[str, int]
     """
     for topic, count in topics.items():
         steps = drop_steps({topic: count}, running.origin.subject)
-        make_journalled_change(settings, COMMAND, steps, lambda name=topic: running.origin.delete_topic(name), on_note)
+        make_journalled_change(settings, COMMAND, steps, partial(running.origin.delete_topic, topic), on_note)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kafka.errors import KafkaError
 
@@ -24,6 +26,7 @@ from headroom.schemas.migrations import MIGRATIONS_TOPIC, MigrationMethod, Parti
 
 COMMAND = "migration run"
 _MAX_REPLICAS = 3
+_PATIENCE_S, _PAUSE_S = 15.0, 0.2
 _MIN_INSYNC = "min.insync.replicas"
 # The others need a mirror or a link, which creates them.
 _CREATED_BY_RUN = (MigrationMethod.ROUTED, MigrationMethod.DRAINED)
@@ -204,8 +207,8 @@ def prepare(
     target = running.target
     for topic in preparation.created:
         step = _topic_step(topic.name, target.subject, None, topic.partitions)
-        make_journalled_change(settings, COMMAND, [step], _creation(running, topic), on_note)
-    clusters = running.both()
+        make_journalled_change(settings, COMMAND, [step], partial(target.create_topic, topic), on_note)
+    clusters = _clusters_with(running, [topic.name for topic in preparation.created])
     on_both = clusters.mirrored_topics(list(plan.topics), terms.method is MigrationMethod.MIRRORED, on_note)
     clusters.require_same_topics(plan.topics.values())
     number = 1 + max((one.number for one in agreements.own().values()), default=0)
@@ -213,8 +216,14 @@ def prepare(
     agreements.write([_agreement(one, on_both, ids, terms, number, plan) for one in plan.forecast.partitions])
 
 
-def _creation(running: RunningClusters, topic: NewMigrationTopic) -> Callable[[], None]:
-    return lambda: running.target.create_topic(topic)
+def _clusters_with(running: RunningClusters, created: Sequence[str]) -> MigrationClusters:
+    """Return both clusters once the target shows the created topics: a broker may know them a moment later."""
+    until_s = time.monotonic() + _PATIENCE_S
+    while True:
+        clusters = running.both()
+        if clusters.target_topics.names.issuperset(created) or time.monotonic() > until_s:
+            return clusters
+        time.sleep(_PAUSE_S)
 
 
 def _agreement(
@@ -252,4 +261,3 @@ def _topic_step(name: str, subject: str, before: int | None, after: int | None) 
 def drop_steps(topics: Mapping[str, int], subject: str) -> list[JournalStep]:
     """Return the journal's steps for topics that are deleted, by name with their number of partitions."""
     return [_topic_step(name, subject, count, None) for name, count in topics.items()]
-

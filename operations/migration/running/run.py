@@ -41,7 +41,7 @@ _POLL_S, _MOST_FAILURES = 1.0, 60
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class MigrationRunRequest:
     """What a run is asked for.
 
     Attributes:
@@ -87,7 +87,7 @@ class MigrationRunResult:
         error: why it ended before its goal; None if it did not, or by a signal.
     """
 
-    request: RunRequest
+    request: MigrationRunRequest
     agreements: Mapping[TopicPartition, PartitionAgreement]
     seen: SeenMigration | None = None
     dropped: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class MigrationRunResult:
 def preview_run(
     running: RunningClusters,
     settings: Settings,
-    request: RunRequest,
+    request: MigrationRunRequest,
     watch: MigrationWatch,
     progress: ProgressReceiver,
     stop: threading.Event,
@@ -131,7 +131,7 @@ def preview_run(
 def run_migration(
     running: RunningClusters,
     settings: Settings,
-    request: RunRequest,
+    request: MigrationRunRequest,
     watch: MigrationWatch,
     progress: ProgressReceiver,
     stop: threading.Event,
@@ -192,7 +192,7 @@ def _of_topics(
 
 
 def _steps(
-    own: Mapping[TopicPartition, PartitionAgreement], seen: SeenMigration, request: RunRequest
+    own: Mapping[TopicPartition, PartitionAgreement], seen: SeenMigration, request: MigrationRunRequest
 ) -> dict[TopicPartition, RunStep]:
     number = 1 + max((one.number for one in own.values()), default=0)
     return {
@@ -207,7 +207,7 @@ class _RunLoop:
 
     def __init__(
         self,
-        request: RunRequest,
+        request: MigrationRunRequest,
         agreements: JournalledAgreements,
         watch: MigrationWatch,
         progress: ProgressReceiver,

@@ -1,4 +1,4 @@
-"""One reading of one cluster of a migration, for its status: a cluster that does not answer leaves its parts unknown."""
+"""One reading of one cluster of a migration, for its status; a cluster that does not answer leaves it unknown."""
 
 from __future__ import annotations
 

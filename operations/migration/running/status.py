@@ -1,4 +1,4 @@
-"""Status of the migrations to a cluster: one judgement for each partition, and the routers with what they keep to."""
+"""Status of the migrations to a cluster: one evaluation of each partition, and the routers with what they keep to."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, Rou
 
 
 @dataclass(frozen=True)
-class JudgedPartition:
-    """One partition, as it was read and judged.
+class EvaluatedPartition:
+    """One partition, as it was read and evaluated.
 
     Attributes:
         reading: both clusters.
@@ -67,7 +67,7 @@ class MigrationStatusResult:
         read_ms: time of the reading, epoch milliseconds.
     """
 
-    partitions: tuple[JudgedPartition, ...]
+    partitions: tuple[EvaluatedPartition, ...]
     routers: tuple[RouterStatus, ...]
     read_ms: int
 
@@ -110,8 +110,8 @@ def migration_status(
             sleep(settings.collect.measure_s)
             later = look.read()
     syncs = _last_syncs(running, own) if later.origin.topics is not None else {}
-    judged = tuple(_judged(one, look, (earlier, later), reader, syncs.get(one.name), clock_ms()) for one in own)
-    return MigrationStatusResult(judged, tuple(_routers(own, reader)), clock_ms())
+    evaluated = tuple(_evaluated(one, look, (earlier, later), reader, syncs.get(one.name), clock_ms()) for one in own)
+    return MigrationStatusResult(evaluated, tuple(_routers(own, reader)), clock_ms())
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,14 @@ def _last_syncs(
     return {}
 
 
-def _judged(
+def _evaluated(
     one: PartitionAgreement,
     look: _Look,
     readings: tuple[_Both, _Both],
     reader: AgreementReader,
     sync: tuple[int, int] | None,
     at_ms: int,
-) -> JudgedPartition:
+) -> EvaluatedPartition:
     (earlier, later), there = readings, look.on_target[one.name]
     origin, target = later.origin, later.target
     log = LogOffsets() if one.shielded else origin.logs.get(one.name, LogOffsets())
@@ -198,7 +198,7 @@ def _judged(
         groups=_groups(one, there, earlier, later),
         slip_ratio=look.slip_ratio,
     )
-    return JudgedPartition(reading, migration_progress(reading))
+    return EvaluatedPartition(reading, migration_progress(reading))
 
 
 def _acknowledged(name: TopicPartition, producers: Sequence[RouterReport]) -> dict[int, int]:

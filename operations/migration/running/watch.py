@@ -20,6 +20,8 @@ from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
 from headroom.streaming.clock import now_ms
 
 Agreements = Mapping[TopicPartition, PartitionAgreement]
+# An origin that has not answered for so long is down. A leader switch after a broker was killed takes some 10 s.
+_DOWN_S = 30.0
 
 
 class UnansweredError(HeadroomError):
@@ -74,6 +76,7 @@ class MigrationWatch:
         self.clock_ms = clock_ms
         self._growth = LogGrowth(settings.collect.measure_s, settings.migration.quiet_s)
         self._last: dict[TopicPartition, OriginReading] = {}
+        self._answered_s: dict[TopicPartition, float] = {}
 
     def see(self, agreements: Agreements, read_agreed: Callable[[], Mapping[str, int]]) -> SeenMigration:
         """Return what both clusters show now.
@@ -94,19 +97,29 @@ class MigrationWatch:
         self._growth.add(self._clock_s(), ends)
         noisy = {name.topic for name in agreements if not self._growth.is_quiet(name)}
         seen = {
-            name: self._seen(name, logs.get(name, LogOffsets()), targets.get(name, LogOffsets()), name.topic in noisy)
-            for name in agreements
+            name: self._seen(one, logs.get(name, LogOffsets()), targets.get(name, LogOffsets()), name.topic in noisy)
+            for name, one in agreements.items()
         }
         return SeenMigration(seen, agreed, topics)
 
-    def _seen(self, name: TopicPartition, log: LogOffsets, target: LogOffsets, noisy: bool) -> SeenPartition:
+    def _seen(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets, noisy: bool) -> SeenPartition:
+        name = one.name
         rate, quiet = self._growth.offsets_per_s(name), self._growth.is_quiet(name)
         last = self._last.get(name)
-        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last)
+        down = one.shielded or self._is_down(name, log)
+        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down)
         reading = reading_of(seen)
         if reading is not None and (reading.offsets_per_s is not None or last is None):
             self._last[name] = reading
         return seen
+
+    def _is_down(self, name: TopicPartition, log: LogOffsets) -> bool:
+        now_s = self._clock_s()
+        # Before the first look it may have answered.
+        since_s = self._answered_s.setdefault(name, now_s)
+        if log.end is not None:
+            self._answered_s[name] = now_s
+        return log.end is None and now_s - since_s >= _DOWN_S
 
     def _target_logs(self, agreements: Agreements) -> dict[TopicPartition, LogOffsets]:
         """Return the logs of the target, by the names of the partitions on the origin."""

@@ -12,7 +12,6 @@ from headroom.planning.migration.readings import MigratingTopic, TopicRules
 from headroom.schemas.migrations import MigrationMethod
 from headroom.schemas.text.amounts import duration_text
 
-
 # With these no mirror or link creates the topic on the target.
 _WITHOUT_COPIES = (MigrationMethod.ROUTED, MigrationMethod.DRAINED)
 

@@ -11,7 +11,7 @@ import pytest
 from headroom.operations.journal import journalled_change
 from headroom.operations.migration.running import agreements as agreements_module
 from headroom.operations.migration.running.clusters import RunningClusters
-from headroom.operations.migration.running.run import MigrationRunResult, RunRequest, run_migration
+from headroom.operations.migration.running.run import MigrationRunResult, MigrationRunRequest, run_migration
 from headroom.operations.migration.running.watch import MigrationWatch
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.planning.migration.run.seen import RunTerms
@@ -176,13 +176,13 @@ class MigrationStage:
     ) -> MigrationRunResult:
         """Run the migration "move" of orders in a new process."""
         own = {"migration": "move", "routers": self.routers if method == "routed" else (), "prepare_s": 20.0, **terms}
-        request = RunRequest(("orders",), RunTerms(method=MigrationMethod(method), **own), goal, drop)
+        request = MigrationRunRequest(("orders",), RunTerms(method=MigrationMethod(method), **own), goal, drop)
         return run_migration(
             self.running(),
             self.settings,
             request,
             self.watch(),
             self.progress,
-            stop or StageStop(self),
+            stop or StageStop(self),  # type: ignore[arg-type]
             self.notes.append,
         )

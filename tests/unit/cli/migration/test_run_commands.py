@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headroom.cli.main import headroom
-from headroom.cli.migration import run as run_command
-from headroom.cli.migration import status as status_command
+from headroom.cli.migration.running import run as run_command
+from headroom.cli.migration.running import status as status_command
 from headroom.operations.migration.running import changing
 from headroom.operations.migration.running.status import migration_status
 from headroom.operations.migration.running.watch import MigrationWatch
@@ -37,16 +37,12 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MigrationStage:
     def stopping(first: str) -> Any:
         yield StageStop(stage)
 
-    watch = partial(
-        MigrationWatch, clock_s=lambda: stage.now_s, clock_ms=lambda: BEGAN_MS + round(stage.now_s * 1000)
-    )
+    watch = partial(MigrationWatch, clock_s=lambda: stage.now_s, clock_ms=lambda: BEGAN_MS + round(stage.now_s * 1000))
     for name, value in {"running_clusters": clusters, "stopping": stopping, "MigrationWatch": watch}.items():
         monkeypatch.setattr(run_command, name, value)
     monkeypatch.setattr(status_command, "running_clusters", clusters)
     status = partial(migration_status, sleep=stage.go_on, clock_ms=lambda: BEGAN_MS + round(stage.now_s * 1000))
-    monkeypatch.setattr(
-        status_command, "migration_status", lambda *given: status(*given[:5])
-    )
+    monkeypatch.setattr(status_command, "migration_status", lambda *given: status(*given[:5]))
     monkeypatch.setattr(changing, "MigrationCluster", lambda kafka, name: stage.target)
     monkeypatch.chdir(tmp_path)
     for name, value in {

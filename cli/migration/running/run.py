@@ -14,8 +14,8 @@ from headroom.cli.common.parameters import TopicName
 from headroom.cli.common.stopping import stopping
 from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import name_option, progress_view
-from headroom.cli.migration.run_options import RUN_OPTIONS, RunOptions
-from headroom.cli.migration.run_view import preview_json, print_preview, print_run, run_json
+from headroom.cli.migration.running.run_options import RUN_OPTIONS, MigrationRunOptions
+from headroom.cli.migration.running.run_view import preview_json, print_preview, print_run, run_json
 from headroom.operations.migration.running.clusters import running_clusters
 from headroom.operations.migration.running.run import preview_run, run_migration
 from headroom.operations.migration.running.watch import MigrationWatch
@@ -28,9 +28,11 @@ _STOPPING = "Ending after this step. Run the command again to continue."
 @config_option
 @with_format
 @name_option
-@option_group(RUN_OPTIONS, RunOptions, "given")
+@option_group(RUN_OPTIONS, MigrationRunOptions, "given")
 @execute_option_of("Change both clusters; without it, only show what would be done.")
-def run(topic_names: tuple[str, ...], config: str | None, name: str, given: RunOptions, execute: bool) -> CommandOutcome:
+def run(
+    topic_names: tuple[str, ...], config: str | None, name: str, given: MigrationRunOptions, execute: bool
+) -> CommandOutcome:
     """Migrate TOPICS from the origin to the target, step by step, and follow them until they are there.
 
     \b

@@ -12,7 +12,7 @@ from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.parameters import TopicName
 from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import progress_view
-from headroom.cli.migration.status_view import print_status, status_json
+from headroom.cli.migration.running.status_view import print_status, status_json
 from headroom.operations.migration.running.clusters import running_clusters
 from headroom.operations.migration.running.status import migration_status
 from headroom.planning.migration.progress.progress import MigrationVerdict
@@ -45,5 +45,5 @@ def status(topic_names: tuple[str, ...], config: str | None, name: str | None) -
     settings = load_settings(config)
     with running_clusters(settings) as clusters:
         result = migration_status(clusters, settings, topic_names, name, progress_view(), time.sleep, now_ms)
-    bad = any(judged.progress.verdict in _BAD for judged in result.partitions)
+    bad = any(evaluated.progress.verdict in _BAD for evaluated in result.partitions)
     return CommandOutcome(lambda: status_json(result), lambda: print_status(result), exit_code=int(bad))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from headroom.operations.migration.running.run import RunRequest
+from headroom.operations.migration.running.run import MigrationRunRequest
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.planning.migration.run.seen import RunTerms
 from headroom.schemas.config import Settings
@@ -16,7 +16,7 @@ from headroom.schemas.text import shell_quoted
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class MigrationRunOptions:
     """Options of a run.
 
     Attributes:
@@ -42,7 +42,7 @@ class RunOptions:
         if self.routers and self.method != MigrationMethod.ROUTED.value:
             raise click.UsageError(f"--router has no effect with --method {self.method}.")
 
-    def request(self, topics: Sequence[str], name: str, settings: Settings) -> RunRequest:
+    def request(self, topics: Sequence[str], name: str, settings: Settings) -> MigrationRunRequest:
         """Return what the run is asked for."""
         terms = RunTerms(
             name,
@@ -52,7 +52,7 @@ class RunOptions:
             self.ignore_origin,
             self.accept_loss,
         )
-        return RunRequest(topics, terms, RunGoal(self.until), self.drop)
+        return MigrationRunRequest(topics, terms, RunGoal(self.until), self.drop)
 
     def words(self, topics: Sequence[str], name: str) -> list[str]:
         """Return the words of the command with these options."""

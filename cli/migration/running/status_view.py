@@ -7,8 +7,8 @@ from typing import Any
 
 from headroom.cli.common.output import echo
 from headroom.cli.migration.options import count_text, print_rows
-from headroom.cli.migration.run_view import agreed_json
-from headroom.operations.migration.running.status import JudgedPartition, MigrationStatusResult, RouterStatus
+from headroom.cli.migration.running.run_view import agreed_json
+from headroom.operations.migration.running.status import EvaluatedPartition, MigrationStatusResult, RouterStatus
 from headroom.planning.migration.progress.removal import readers_left
 from headroom.schemas.text.amounts import UNKNOWN, clock_text
 
@@ -23,10 +23,10 @@ def print_status(result: MigrationStatusResult) -> None:
     if not result.partitions:
         echo("No partition of these topics is in a migration to this cluster.")
         return
-    print_rows("Partitions of the origin", _HEADER, [_row(judged) for judged in result.partitions])
+    print_rows("Partitions of the origin", _HEADER, [_row(evaluated) for evaluated in result.partitions])
     reasons = [
-        (str(judged.reading.agreement.name), judged.progress.verdict.value, judged.progress.reason)
-        for judged in result.partitions
+        (str(evaluated.reading.agreement.name), evaluated.progress.verdict.value, evaluated.progress.reason)
+        for evaluated in result.partitions
     ]
     print_rows("Why", ("partition", "verdict", "reason"), reasons)
     if result.routers:
@@ -34,37 +34,37 @@ def print_status(result: MigrationStatusResult) -> None:
         print_rows("Routers", header, [_router_row(router) for router in result.routers])
 
 
-def _row(judged: JudgedPartition) -> tuple[str, ...]:
-    one, own = judged.reading.agreement, judged.progress
+def _row(evaluated: EvaluatedPartition) -> tuple[str, ...]:
+    one, own = evaluated.reading.agreement, evaluated.progress
     rate = own.write_offsets_per_s
     return (
         str(one.name),
         own.status,
         own.method,
         count_text(own.end_offset),
-        count_text(judged.reading.origin.end if judged.reading.is_origin_up else None),
+        count_text(evaluated.reading.origin.end if evaluated.reading.is_origin_up else None),
         count_text(own.left_offsets),
         UNKNOWN if rate is None else f"{rate:,.1f}/s",
-        _reached_text(judged),
+        _reached_text(evaluated),
         UNKNOWN if own.groups is None else str(len(readers_left(own))),
-        count_text(could_lose(judged)),
+        count_text(could_lose(evaluated)),
         own.verdict.value,
     )
 
 
-def could_lose(judged: JudgedPartition) -> int | None:
+def could_lose(evaluated: EvaluatedPartition) -> int | None:
     """Return the offsets that are lost, or that a leader switch or retention would lose; None if all are unknown."""
-    own = judged.progress
+    own = evaluated.progress
     parts = [own.lost_offsets, own.at_risk_offsets, *(group.lost_offsets for group in own.groups or ())]
     known = [part for part in parts if part is not None]
     return max(known) if known else None
 
 
-def _reached_text(judged: JudgedPartition) -> str:
-    seconds = judged.progress.switch_eta_s
+def _reached_text(evaluated: EvaluatedPartition) -> str:
+    seconds = evaluated.progress.switch_eta_s
     if seconds is None:
         return UNKNOWN
-    return "yes" if seconds == 0 else clock_text(judged.reading.now_ms + round(seconds * 1000))
+    return "yes" if seconds == 0 else clock_text(evaluated.reading.now_ms + round(seconds * 1000))
 
 
 def _router_row(router: RouterStatus) -> tuple[str, ...]:
@@ -72,29 +72,37 @@ def _router_row(router: RouterStatus) -> tuple[str, ...]:
     if report is None:
         return router.migration, router.name, UNKNOWN, UNKNOWN, "missing: no report"
     number = report.agreed.get(router.migration)
-    agreed = "missing" if number is None else f"missing, keeps to {number}" if router.is_missing else f"agreed, {number}"
-    return router.migration, router.name, report.role, report.acks or "", agreed if router.is_named else f"not named, {number}"
+    agreed = (
+        "missing" if number is None else f"missing, keeps to {number}" if router.is_missing else f"agreed, {number}"
+    )
+    return (
+        router.migration,
+        router.name,
+        report.role,
+        report.acks or "",
+        agreed if router.is_named else f"not named, {number}",
+    )
 
 
 def status_json(result: MigrationStatusResult) -> dict[str, Any]:
     """Return the status as a JSON object."""
     return {
         "read_ms": result.read_ms,
-        "partitions": [_partition_json(judged) for judged in result.partitions],
+        "partitions": [_partition_json(evaluated) for evaluated in result.partitions],
         "routers": [_router_json(router) for router in result.routers],
     }
 
 
-def _partition_json(judged: JudgedPartition) -> dict[str, Any]:
-    reading = judged.reading
+def _partition_json(evaluated: EvaluatedPartition) -> dict[str, Any]:
+    reading = evaluated.reading
     return {
         **agreed_json(reading.agreement),
-        **asdict(judged.progress),
-        "verdict": judged.progress.verdict.value,
+        **asdict(evaluated.progress),
+        "verdict": evaluated.progress.verdict.value,
         "origin_up": reading.is_origin_up,
         "origin": asdict(reading.origin),
         "target": asdict(reading.target),
-        "could_lose": could_lose(judged),
+        "could_lose": could_lose(evaluated),
     }
 
 

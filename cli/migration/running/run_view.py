@@ -9,7 +9,7 @@ from headroom.cli.common.output import echo, partition_json
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.running.progress import left_offsets, switch_in_s
-from headroom.operations.migration.running.run import MigrationPreview, MigrationRunResult, RunRequest
+from headroom.operations.migration.running.run import MigrationPreview, MigrationRunResult, MigrationRunRequest
 from headroom.operations.migration.running.watch import SeenMigration
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.planning.migration.run.seen import RunStep
@@ -26,7 +26,7 @@ _GOALS = {
 Agreements = Mapping[TopicPartition, PartitionAgreement]
 
 
-def print_preview(preview: MigrationPreview, request: RunRequest) -> None:
+def print_preview(preview: MigrationPreview, request: MigrationRunRequest) -> None:
     """Print what a run would do."""
     plan = preview.preparation.plan
     if plan is not None:
@@ -43,7 +43,9 @@ def print_preview(preview: MigrationPreview, request: RunRequest) -> None:
     echo()
     for topic in preview.preparation.created:
         settings = ", ".join(f"{key}={value}" for key, value in sorted(topic.settings.items())) or "the defaults"
-        echo(f"Creates {topic.name} on the target: {topic.partitions} partitions, {topic.replicas} replicas, {settings}.")
+        echo(
+            f"Creates {topic.name} on the target: {topic.partitions} partitions, {topic.replicas} replicas, {settings}."
+        )
     if request.terms.routers:
         echo(f"Starts once these have agreed: {join_names(list(request.terms.routers), most=10)}.")
     echo(f"Runs until {_GOALS[request.goal]}.")
@@ -95,7 +97,7 @@ def _next_text(one: PartitionAgreement, step: RunStep | None) -> str:
     return f"end offset {count_text(step.after.end_offset)}, agreement {step.after.number}"
 
 
-def preview_json(preview: MigrationPreview, request: RunRequest) -> dict[str, Any]:
+def preview_json(preview: MigrationPreview, request: MigrationRunRequest) -> dict[str, Any]:
     """Return what a run would do as a JSON object."""
     plan = preview.preparation.plan
     return {
@@ -119,7 +121,7 @@ def run_json(result: MigrationRunResult) -> dict[str, Any]:
     }
 
 
-def _request_json(request: RunRequest) -> dict[str, Any]:
+def _request_json(request: MigrationRunRequest) -> dict[str, Any]:
     return {
         "migration": request.terms.migration,
         "method": request.terms.method.value,
