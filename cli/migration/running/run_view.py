@@ -9,7 +9,7 @@ from headroom.cli.common.output import echo, partition_json
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.running.progress import left_offsets, switch_in_s
-from headroom.operations.migration.running.run import MigrationPreview, MigrationRunResult, MigrationRunRequest
+from headroom.operations.migration.running.run import MigrationPreview, MigrationRunRequest, MigrationRunResult
 from headroom.operations.migration.running.watch import SeenMigration
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.planning.migration.run.seen import RunStep

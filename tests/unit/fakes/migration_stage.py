@@ -11,7 +11,7 @@ import pytest
 from headroom.operations.journal import journalled_change
 from headroom.operations.migration.running import agreements as agreements_module
 from headroom.operations.migration.running.clusters import RunningClusters
-from headroom.operations.migration.running.run import MigrationRunResult, MigrationRunRequest, run_migration
+from headroom.operations.migration.running.run import MigrationRunRequest, MigrationRunResult, run_migration
 from headroom.operations.migration.running.watch import MigrationWatch
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.planning.migration.run.seen import RunTerms
