@@ -53,11 +53,18 @@ def _row(evaluated: EvaluatedPartition) -> tuple[str, ...]:
 
 
 def could_lose(evaluated: EvaluatedPartition) -> int | None:
-    """Return the offsets that are lost, or that a leader switch or retention would lose; None if all are unknown."""
+    """Return the offsets that are lost, or that a leader switch or retention would lose: the most of these.
+
+    Returns:
+        Offsets; None if one of them is unknown and none of the others is above 0.
+    """
     own = evaluated.progress
-    parts = [own.lost_offsets, own.at_risk_offsets, *(group.lost_offsets for group in own.groups or ())]
-    known = [part for part in parts if part is not None]
-    return max(known) if known else None
+    groups = [None] if own.groups is None else [group.lost_offsets for group in own.groups]
+    # Without a report of a switch nothing was acknowledged by a leader before.
+    lost = [own.lost_offsets] if evaluated.reading.acknowledged else []
+    parts = [own.at_risk_offsets, *lost, *groups]
+    most = max((part for part in parts if part is not None), default=0)
+    return most if most or None not in parts else None
 
 
 def _reached_text(evaluated: EvaluatedPartition) -> str:

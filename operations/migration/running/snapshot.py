@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -23,6 +23,7 @@ class ClusterSnapshot:
         rules: settings of their topics.
         groups: whether each group has members; None if unknown.
         committed: committed offsets by group and partition; None if they could not be read.
+        epoch_ends: where leader epochs end in the log of the present leader, by partition and epoch.
         at_s: time of the log ends, monotonic seconds.
         failure: why it did not answer; empty if it did.
     """
@@ -32,6 +33,7 @@ class ClusterSnapshot:
     rules: Mapping[str, TopicRules] = field(default_factory=dict)
     groups: Mapping[str, bool | None] = field(default_factory=dict)
     committed: Mapping[str, Mapping[TopicPartition, int]] | None = None
+    epoch_ends: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     at_s: float = 0.0
     failure: str = ""
 
@@ -39,6 +41,12 @@ class ClusterSnapshot:
         """Return the id of a topic; None if unknown."""
         topic = None if self.topics is None else self.topics.topics.get(name)
         return None if topic is None else topic.topic_id
+
+    def leader_end(self, name: TopicPartition) -> int | None:
+        """Return the log end of a partition's leader, with what no other replica has yet; None if unknown."""
+        topic = None if self.topics is None else self.topics.topics.get(name.topic)
+        epoch = None if topic is None else topic.leader_epochs.get(name.partition)
+        return None if epoch is None else self.epoch_ends.get(name, {}).get(epoch)
 
     def rate_since(self, earlier: ClusterSnapshot, name: TopicPartition) -> float | None:
         """Return the rate at which a log has grown, offsets per second; None if unknown, or if it got shorter.
@@ -55,7 +63,10 @@ class ClusterSnapshot:
 
 
 def read_snapshot(
-    cluster: MigrationCluster, names: Sequence[TopicPartition], groups: Collection[str]
+    cluster: MigrationCluster,
+    names: Sequence[TopicPartition],
+    groups: Collection[str],
+    epochs: Mapping[TopicPartition, Collection[int]] | None = None,
 ) -> ClusterSnapshot:
     """Return a reading of a cluster; nothing is called without partitions.
 
@@ -63,6 +74,7 @@ def read_snapshot(
         cluster: the cluster.
         names: partitions, by their names there.
         groups: consumer groups; empty: all.
+        epochs: leader epochs whose ends are read, beside that of now; None: none are.
     """
     if not names:
         return ClusterSnapshot(failure="it was not called")
@@ -73,9 +85,25 @@ def read_snapshot(
         committed = _committed(cluster, states, groups, names)
         rules = cluster.rules(list(own))
         _, at_s = cluster.log_ends({})
-        return ClusterSnapshot(topics, cluster.log_offsets(own), rules, states or {}, committed, at_s)
+        logs = cluster.log_offsets(own)
+        # Afterwards: what only the leader has is rather too much than too little.
+        ends = {} if epochs is None else cluster.epoch_ends(own, _asked_epochs(names, own, epochs))
+        return ClusterSnapshot(topics, logs, rules, states or {}, committed, ends, at_s)
     except HeadroomError as error:
         return ClusterSnapshot(at_s=time.monotonic(), failure=error.rule)
+
+
+def _asked_epochs(
+    names: Sequence[TopicPartition],
+    topics: Mapping[str, MigratingTopic],
+    epochs: Mapping[TopicPartition, Collection[int]],
+) -> dict[TopicPartition, set[int]]:
+    asked: dict[TopicPartition, set[int]] = {}
+    for name in names:
+        own = topics.get(name.topic)
+        newest = None if own is None else own.leader_epochs.get(name.partition)
+        asked[name] = {*epochs.get(name, ()), *(() if newest is None else (newest,))}
+    return asked
 
 
 def _states(cluster: MigrationCluster) -> dict[str, bool | None] | None:

@@ -104,7 +104,7 @@ def migration_status(
             for one in sorted(reader.agreements.values(), key=lambda one: one.name)
             if migration in (None, one.migration) and (not topics or one.topic in topics)
         ]
-        look = _Look(running, settings, own, target_topics)
+        look = _Look(running, settings, own, target_topics, reader)
         with progress.step(f"Measuring rates for {settings.collect.measure_s:g} s"):
             earlier = look.read()
             sleep(settings.collect.measure_s)
@@ -131,6 +131,7 @@ class _Look:
         settings: Settings,
         own: Sequence[PartitionAgreement],
         target_topics: ClusterTopics,
+        reader: AgreementReader,
     ) -> None:
         self._running = running
         self._groups = settings.migration.group_names()
@@ -138,11 +139,13 @@ class _Look:
         self.on_target = {one.name: self._on_target(one, target_topics) for one in own}
         called = [one for one in own if not one.shielded]
         self._called = [one.name for one in called]
+        self._reports = list(reader.reports.values())
         self._origin_ids = {one.origin_cluster_id for one in called}
 
     def read(self) -> _Both:
         target = read_snapshot(self._running.target, list(self.on_target.values()), self._groups)
-        origin = read_snapshot(self._running.origin, self._called, self._groups)
+        epochs = {name: _acknowledged(name, self._reports).keys() for name in self._called}
+        origin = read_snapshot(self._running.origin, self._called, self._groups, epochs)
         if origin.topics is not None and origin.topics.cluster_id not in self._origin_ids:
             rule = "leads to another cluster than the migration is from"
             origin = ClusterSnapshot(failure=f"migration.origin.bootstrap_servers {rule}")
@@ -190,10 +193,12 @@ def _evaluated(
         target_topic_id=target.topic_id(there.topic),
         write_offsets_per_s=origin.rate_since(earlier.origin, one.name),
         target_offsets_per_s=target.rate_since(earlier.target, there),
+        leader_end=origin.leader_end(one.name),
         rules=origin.rules.get(one.topic),
         acks=tuple(r.acks for r in producers if r.acks is not None),
         agreed=agreed_numbers(reader, one.migration),
         acknowledged=_acknowledged(one.name, producers),
+        epoch_ends=origin.epoch_ends.get(one.name, {}),
         last_sync=sync,
         groups=_groups(one, there, earlier, later),
         slip_ratio=look.slip_ratio,

@@ -85,6 +85,8 @@ class FakeMigrationCluster:
         created: topics that were created.
         deleted: topics that were deleted.
         before_effect: called before and after each creation and deletion.
+        leader_epochs: epoch of the leader of a partition; unknown if it is not among them.
+        ended: where earlier epochs end in its log; the present one ends with the log.
     """
 
     name: str
@@ -110,6 +112,8 @@ class FakeMigrationCluster:
     created: list[NewMigrationTopic] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     before_effect: Callable[[], object] = lambda: None
+    leader_epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    ended: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
@@ -160,8 +164,9 @@ class FakeMigrationCluster:
         for name in self.logs:
             leader = None if name in self.leaderless else 1
             partitions.setdefault(name.topic, {})[name.partition] = leader
+        epochs = {topic: {p: e for (t, p), e in self.leader_epochs.items() if t == topic} for topic in partitions}
         topics = {
-            topic: MigratingTopic(self.topic_ids.get(topic, f"id of {topic}"), own, self.replicas)
+            topic: MigratingTopic(self.topic_ids.get(topic, f"id of {topic}"), own, self.replicas, epochs[topic])
             for topic, own in partitions.items()
         }
         return ClusterTopics(self.cluster_id or f"id of {self.name}", topics, frozenset(topics))
@@ -184,6 +189,12 @@ class FakeMigrationCluster:
                 log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest)
                 found[name] = LogOffsets() if leader is None else log
         return found
+
+    def epoch_ends(
+        self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, Collection[int]]
+    ) -> dict[TopicPartition, dict[int, int]]:
+        known = {n: {**self.ended.get(n, {}), self.leader_epochs.get(n, -1): self.end_of(n)} for n in epochs}
+        return {name: {e: known[name][e] for e in asked if e in known[name]} for name, asked in epochs.items()}
 
     def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
         logs = self.log_offsets(topics)

@@ -19,7 +19,9 @@ from headroom.operations.migration.running.status import migration_status
 from headroom.operations.migration.running.watch import MigrationWatch
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.migrations import MIGRATIONS_TOPIC
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+from tests.unit.fakes.kafka_clients import Stored
 from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, MigrationStage, StageStop
 
 ROUTED = ("run", "orders", "--name", "move", "--method", "routed", "--router", "writer", "--router", "reader")
@@ -230,6 +232,26 @@ def test_the_status_has_each_partition_with_its_reason_and_each_router(stage: Mi
     stage.origin.down = True
     down = printed("status")["partitions"][0]
     assert (down["origin_up"], down["left_offsets"], down["verdict"]) == (False, None, "no_data")
+
+
+def test_the_status_shows_what_a_leader_switch_has_lost_or_would(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    stage.offsets_per_s = 1.0
+    # No rate of a leader's log end, so that nothing is known of what only the leader has.
+    assert printed("status")["partitions"][0]["could_lose"] is None
+    stage.origin.leader_epochs = dict.fromkeys(ORDERS, 4)
+    first = printed("status")["partitions"][0]
+    assert (first["at_risk_offsets"], first["could_lose"]) == (0, 0)
+    # Epoch 3 acknowledged up to 120, and the log of the new leader has it up to 110.
+    end = AcknowledgedEnd("orders", 0, 3, 120)
+    report = RouterReport("writer", "writer", "producer", "1", agreed={"move": 1}, acknowledged=(end,))
+    stage.topic.logs[TopicPartition(MIGRATIONS_TOPIC, 0)].append(Stored(report.key(), report.value()))
+    stage.routers, stage.origin.ended = ("reader",), {ORDERS[0]: {3: 110}}
+    result = run("status", "orders")
+    assert result.exit_code == 1
+    assert "orders-0 lost The origin's log no longer has 10 acknowledged offsets below E 350." in words_of(result)
+    assert "move writer producer 1 agreed, 1" in words_of(result)
+    assert printed("status")["partitions"][0]["could_lose"] == 10
 
 
 def test_an_unknown_migration_is_an_error(stage: MigrationStage) -> None:
