@@ -245,12 +245,19 @@ def _agreement(
         None if both.target is None else both.target.topic_id,
         # Without routers it is known only once producers have left the origin.
         end_offset=planned.end_offset if is_routed else None,
+        # Producers that are drained begin there as they leave the origin: before the start.
+        target_base_offset=_empty_end(planned) if terms.method is MigrationMethod.DRAINED else None,
         method=terms.method.value,
         routers=terms.routers if is_routed else (),
         origin_position=planned.log.end,
         origin_offsets_per_s=planned.write_offsets_per_s,
         origin_read_ms=plan.read_ms,
     )
+
+
+def _empty_end(planned: PlannedPartition) -> int | None:
+    """Return the log end of a target that is empty: of one that was just created, 0."""
+    return 0 if planned.target is None else planned.target.end
 
 
 def _topic_step(name: str, subject: str, before: int | None, after: int | None) -> JournalStep:

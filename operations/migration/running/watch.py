@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.cluster.migration.records import LogRecord
 from headroom.cluster.migration.topics import ClusterTopics
 from headroom.planning.migration.mirrors.names import mirror_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic
@@ -16,12 +18,13 @@ from headroom.planning.migration.run.seen import OriginReading, SeenPartition
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
 from headroom.streaming.clock import now_ms
 
 Agreements = Mapping[TopicPartition, PartitionAgreement]
 # An origin that has not answered for so long is down. A leader switch after a broker was killed takes some 10 s.
 _DOWN_S = 30.0
+_LAST_OFFSETS = 1_000
 
 
 class UnansweredError(HeadroomError):
@@ -77,6 +80,7 @@ class MigrationWatch:
         self._growth = LogGrowth(settings.collect.measure_s, settings.migration.quiet_s)
         self._last: dict[TopicPartition, OriginReading] = {}
         self._answered_s: dict[TopicPartition, float] = {}
+        self._target_names: frozenset[str] = frozenset()
 
     def see(self, agreements: Agreements, read_agreed: Callable[[], Mapping[str, int]]) -> SeenMigration:
         """Return what both clusters show now.
@@ -107,11 +111,26 @@ class MigrationWatch:
         rate, quiet = self._growth.offsets_per_s(name), self._growth.is_quiet(name)
         last = self._last.get(name)
         down = one.shielded or self._is_down(name, log)
-        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down)
+        is_due = one.method == MigrationMethod.MIRRORED and one.status == MigrationStatus.PLANNED and not noisy
+        mirrored = self._is_mirrored(one, log, target) if is_due else None
+        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored)
         reading = reading_of(seen)
         if reading is not None and (reading.offsets_per_s is not None or last is None):
             self._last[name] = reading
         return seen
+
+    def _is_mirrored(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets) -> bool | None:
+        """Return whether the last records of both logs are the same; None if one could not be read."""
+        name = mirror_topic(one.topic, self._origin.name, self._target_names)
+        if name is None:
+            return None
+        try:
+            last = _last_record(self._origin, one.name, log)
+            copied = _last_record(self._target, TopicPartition(name, one.partition), target)
+        except HeadroomError:
+            return None
+        # Timestamps and headers may be the mirror's own.
+        return last is None or (copied is not None and (copied.key, copied.value) == (last.key, last.value))
 
     def _is_down(self, name: TopicPartition, log: LogOffsets) -> bool:
         now_s = self._clock_s()
@@ -127,6 +146,7 @@ class MigrationWatch:
             found = self._target.topics()
         except HeadroomError as error:
             raise UnansweredError.of(error) from None
+        self._target_names = found.names
         names = {one.topic: self._target_name(one, found) for one in agreements.values()}
         own = {name: found.topics[name] for name in names.values() if name is not None}
         for one in agreements.values():
@@ -166,6 +186,19 @@ class MigrationWatch:
         topics = {one.topic: found.topics[one.topic] for one in called if one.topic in found.topics}
         logs = self._origin.log_offsets(topics)
         return {one.name: logs[one.name] for one in called if one.name in logs}
+
+
+def _last_record(cluster: MigrationCluster, name: TopicPartition, log: LogOffsets) -> LogRecord | None:
+    """Return the last record of a log; None if it has none among its last offsets, which may be ends of transactions.
+
+    Raises:
+        HeadroomError: it could not be read.
+    """
+    if log.start is None or log.end is None:
+        raise HeadroomError(str(name), "has an unknown log", "See that it has a leader.")
+    with cluster.reader(committed=True) as reader:
+        last = deque(reader.read(name, max(log.start, log.end - _LAST_OFFSETS), log.end), maxlen=1)
+    return last[0] if last else None
 
 
 def _called(agreements: Iterable[PartitionAgreement]) -> Iterable[PartitionAgreement]:

@@ -71,11 +71,15 @@ def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: i
         return RunStep(waits_for=f"the end of a transaction at offset {stable:,}")
     if is_linked and target_end < end:
         return RunStep(waits_for=f"the link to copy {end - target_end:,} offsets")
+    if agreement.method == MigrationMethod.MIRRORED and not seen.is_mirrored:
+        return RunStep(waits_for="the mirror to end with the origin's last record")
     planned = replace(agreement, end_offset=end, **_terms_of(reading_of(seen)))
     if agreement.end_offset not in (None, end):
         return RunStep(replace(planned, number=number))
-    # A link keeps offsets, so that client offsets are those of the target.
-    return _start(planned, end if is_linked else target_end)
+    # A link keeps offsets, so that client offsets are those of the target. Producers that are drained may have begun on
+    # the target, which was empty when it was agreed about.
+    known = agreement.target_base_offset if agreement.method == MigrationMethod.DRAINED else None
+    return _start(planned, end if is_linked else target_end if known is None else known)
 
 
 def _start(agreement: PartitionAgreement, base: int | None) -> RunStep:

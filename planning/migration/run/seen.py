@@ -59,6 +59,7 @@ class SeenPartition:
         last: newest reading of the origin; None if there was none.
         is_origin_down: whether the origin has not answered for so long that no leader switch explains it, or is
             shielded.
+        is_mirrored: whether a mirror has the origin's last record as its own last one; None if that was not looked up.
     """
 
     log: LogOffsets
@@ -69,6 +70,7 @@ class SeenPartition:
     is_topic_quiet: bool = False
     last: OriginReading | None = None
     is_origin_down: bool = False
+    is_mirrored: bool | None = None
 
     @property
     def is_origin_up(self) -> bool:
