@@ -57,6 +57,9 @@ class SeenPartition:
         is_quiet: whether the log has not grown for ``migration.quiet_s``.
         is_topic_quiet: whether no log of its topic has.
         last: newest reading of the origin; None if there was none.
+        is_origin_down: whether the origin has not answered for so long that no leader switch explains it, or is
+            shielded.
+        is_mirrored: whether a mirror has the origin's last record as its own last one; None if that was not looked up.
     """
 
     log: LogOffsets
@@ -66,6 +69,8 @@ class SeenPartition:
     is_quiet: bool = False
     is_topic_quiet: bool = False
     last: OriginReading | None = None
+    is_origin_down: bool = False
+    is_mirrored: bool | None = None
 
     @property
     def is_origin_up(self) -> bool:

@@ -23,7 +23,9 @@ DOWN = LogOffsets()
 
 
 def seen(log: LogOffsets | None = None, target: LogOffsets = EMPTY, **more: Any) -> SeenPartition:
-    return SeenPartition(log or LogOffsets(0, 8, 8), target, 60_000, **{"offsets_per_s": 2.0, **more})
+    log = log or LogOffsets(0, 8, 8)
+    usual = {"offsets_per_s": 2.0, "is_origin_down": log.end is None}
+    return SeenPartition(log, target, 60_000, **{**usual, **more})
 
 
 def step(of: PartitionAgreement, at: SeenPartition, agreed: Any = None, **terms: Any) -> RunStep:
@@ -63,10 +65,23 @@ def test_other_routers_have_to_agree_to_another_number() -> None:
 @pytest.mark.parametrize("method", ["drained", "mirrored"])
 def test_without_routers_the_log_end_is_the_end_once_producers_have_left(method: str) -> None:
     assert "producers to leave" in step(moved(method), seen()).waits_for
-    quiet = seen(target=LogOffsets(0, 5, 5), is_quiet=True, is_topic_quiet=True)
+    quiet = seen(target=LogOffsets(0, 5, 5), is_quiet=True, is_topic_quiet=True, is_mirrored=True)
     after = step(moved(method), quiet).after
     assert after is not None
     assert (after.end_offset, after.target_base_offset, after.status, after.number) == (8, 5, "migrating", 1)
+
+
+@pytest.mark.parametrize("mirrored", [None, False])
+def test_a_mirror_that_is_behind_is_waited_for(mirrored: bool | None) -> None:
+    at = seen(target=LogOffsets(0, 5, 5), is_topic_quiet=True, is_mirrored=mirrored)
+    assert "the mirror to end with" in step(moved("mirrored"), at).waits_for
+
+
+def test_producers_that_are_drained_may_have_begun_on_the_target() -> None:
+    at = seen(target=LogOffsets(0, 5, 5), is_topic_quiet=True)
+    after = step(moved("drained", target_base_offset=0), at).after
+    assert after is not None
+    assert after.target_base_offset == 0
 
 
 def test_an_open_transaction_is_waited_for() -> None:
@@ -101,6 +116,10 @@ def test_a_dead_origin_is_waited_for_unless_it_is_ignored() -> None:
     for status in ("migrating", "migrated"):
         after = step(agreement(status=status), seen(DOWN), ignore_origin=True).after
         assert after == agreement(status="aged", ignore_origin=True)
+        # A leader switch.
+        switch = seen(DOWN, is_origin_down=False)
+        assert step(agreement(status="migrating"), switch, ignore_origin=True).after is None
+        assert step(planned(), replace(switch, last=OriginReading(8, 2.0, 1)), ignore_origin=True).after is None
     # One that still gets records would lose them.
     assert step(agreement(status="migrating"), seen(), ignore_origin=True).waits_for == "2 offsets on the origin"
     assert step(agreement(status="migrated"), seen(LogOffsets(0, 12, 12)), ignore_origin=True).after is not None
@@ -207,6 +226,8 @@ READINGS = st.none() | st.builds(
         is_quiet=st.booleans(),
         is_topic_quiet=st.booleans(),
         last=READINGS,
+        is_origin_down=st.booleans(),
+        is_mirrored=st.none() | st.booleans(),
     ),
     st.dictionaries(st.just("writer"), st.integers(0, 2)),
     st.builds(
