@@ -9,11 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from headroom.alerts.finding import Subject
 from headroom.alerts.inputs.broker_load import BalanceInputs
 from headroom.alerts.inputs.cluster_inputs import ClusterInputs, fresh
+from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.lifecycle import Lifecycle
 from headroom.alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from headroom.alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
 from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
+from headroom.alerts.rules.migration.migration_rule import MigrationRule
 from headroom.alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
@@ -34,6 +36,7 @@ log = logging.getLogger(__name__)
 _BACKLOG_MS = 1000
 _BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, LeaderBalanceRule))
 _LOAD_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, BrokerLoadRule))
+_MIGRATION_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, MigrationRule))
 _RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
 _NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
@@ -106,12 +109,15 @@ class ClusterAlerts:
         with self._lock:
             return self._lifecycle.active()
 
-    def evaluate(self, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> list[AlertEvent]:
+    def evaluate(
+        self, tick_ms: int, statuses: Sequence[ThrottleStatus], migrations: MigrationInputs | None = None
+    ) -> list[AlertEvent]:
         """Evaluate one complete tick and return its alert events.
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
             statuses: throttle status of every broker and role.
+            migrations: migrations to the cluster; None if the tick has no data on them.
         """
         with self._lock:
             self._detect_clock_set_back(tick_ms)
@@ -139,6 +145,7 @@ class ClusterAlerts:
             ),
             firing=firing,
             active_resources=resources,
+            migrations=migrations,
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -152,6 +159,7 @@ class ClusterAlerts:
                 ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
                 ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
                 ("what a lost broker would add to others", tick.loads.risks is not None, _RISK_KINDS),
+                ("the progress of migrations", tick.migrations is not None, _MIGRATION_KINDS),
             )
             for what, is_counted, kinds in counted:
                 events = [*events, *self._resolve_uncounted(tick_ms, what, is_counted, kinds)]

@@ -11,6 +11,7 @@ from typing import ClassVar
 from headroom.alerts.finding import Finding, Subject
 from headroom.alerts.inputs.broker_load import BalanceInputs
 from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.recommendations.recommender import Recommender
@@ -43,6 +44,7 @@ class RuleInputs:
         owners: commands that set the throttles that are left behind, by subject in the journal of changes; empty as
             long as they are unknown.
         loads: loads of brokers, what a lost broker would add to them, and the last proposal.
+        migrations: migrations to the cluster; None if the tick has no data on them.
     """
 
     statuses: Sequence[ThrottleStatus]
@@ -59,6 +61,7 @@ class RuleInputs:
     loads: BalanceInputs = field(default_factory=BalanceInputs)
     firing: Collection[Subject] = ()
     active_resources: Mapping[Subject, Collection[str]] = field(default_factory=dict)
+    migrations: MigrationInputs | None = field(default_factory=MigrationInputs)
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property
