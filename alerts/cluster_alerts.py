@@ -284,12 +284,15 @@ class ClusterAlerts:
         return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
 
     def _active_resources(self) -> dict[Subject, Sequence[str]]:
-        """Return the resources that pending and firing alerts on the loads of brokers are about, by subject."""
-        return {
-            (AlertKind(e.kind), e.subject): resources
-            for e in self._lifecycle.active()
-            if e.kind in _LOAD_KINDS and (resources := evidence_of(e).resources)
-        }
+        """Return what pending and firing alerts on brokers are about, by subject: resources, or a migration."""
+        about: dict[Subject, Sequence[str]] = {}
+        for event in self._lifecycle.active():
+            if event.kind in _LOAD_KINDS or event.kind == AlertKind.THROTTLE_AT_RISK:
+                evidence = evidence_of(event)
+                of_migration = [] if evidence.migration is None else [evidence.migration]
+                if resources := evidence.resources or of_migration:
+                    about[AlertKind(event.kind), event.subject] = resources
+        return about
 
     def _is_backlog(self, age_ms: int) -> bool:
         """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""

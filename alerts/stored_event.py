@@ -88,6 +88,7 @@ class StoredEvidence:
         is_before_first_tick: whether it is the alert that no tick has arrived since the start.
         resources: resources that an alert on the load of a broker is about.
         offsets: offsets that an alert on a migration counts.
+        migration: name of the migration that the alert is about.
     """
 
     broker_id: int | None = None
@@ -111,6 +112,7 @@ class StoredEvidence:
     is_before_first_tick: bool = False
     resources: Sequence[str] = ()
     offsets: int | None = None
+    migration: str | None = None
 
     @property
     def is_unthrottled(self) -> bool:

@@ -32,3 +32,8 @@ class MigrationInputs:
         for partition in self.partitions:
             by_name[partition.migration].append(partition)
         return dict(sorted(by_name.items()))
+
+    @cached_property
+    def coming(self) -> Mapping[TopicPartition, MigrationProgress]:
+        """Partitions whose clients write to the origin now and will write to the target."""
+        return {TopicPartition(p.topic, p.partition): p for p in self.partitions if p.left_offsets}

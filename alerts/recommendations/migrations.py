@@ -64,7 +64,7 @@ def put_on_plan(
     start = f"start the routers that have not agreed ({join_names(missing)}); " if missing else ""
     return Advice(
         Action.RUN_MIGRATION,
-        f"{start}the command agrees another E, and no record is lost: what lands from E on is held",
+        f"{start}run the command, which agrees another E; no record is lost: what lands from E on is held",
         commands=_run_commands(every, to),
     )
 
@@ -84,7 +84,7 @@ def raise_retention(enough_ms: Mapping[str, int], recommender: Recommender) -> A
         )
     return Advice(
         Action.RAISE_RETENTION,
-        "or add consumers to the group; retention.bytes, if it is set, deletes all the same",
+        "raise retention.ms on the origin, or add consumers to the group; retention.bytes, if set, still deletes",
         commands=[
             commands.kafka_topic_setting(topic, "retention.ms", str(enough), recommender.origin_servers)
             for topic, enough in enough_ms.items()

@@ -36,7 +36,8 @@ class RuleInputs:
         eta_tracker: expectations of the cluster's earlier ticks.
         active: subjects of the cluster's pending and firing alerts.
         firing: those of them that fire.
-        active_resources: resources that pending and firing alerts on the loads of brokers are about.
+        active_resources: what pending and firing alerts on brokers are about: resources of those on their loads, the
+            migration of those on throttles that its switch makes too low.
         store_trouble: location that cannot be written, and the reason; None if the store is writable, and for clusters
             other than the first.
         is_backlog: whether incoming ticks are old ones that are catching up.

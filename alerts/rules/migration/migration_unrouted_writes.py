@@ -24,7 +24,7 @@ from headroom.schemas.migrations import MigrationMethod
 _COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
 
 
-class UnroutedWrites(MigrationRule):
+class MigrationUnroutedWrites(MigrationRule):
     """The origin has reached E, the target is in use, and the origin's log still grows.
 
     Routers move what lands behind E within seconds, and then write to the target alone.

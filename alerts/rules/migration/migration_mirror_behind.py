@@ -19,7 +19,7 @@ _COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
 _COPYING = (MigrationStatus.PLANNED, MigrationStatus.MIGRATING, MigrationStatus.MIGRATED)
 
 
-class MirrorBehind(MigrationRule):
+class MigrationMirrorBehind(MigrationRule):
     """A mirror or a link has at its rate all below E much later than the origin, after it is deleted, or never."""
 
     kind = AlertKind.MIGRATION_MIRROR_BEHIND

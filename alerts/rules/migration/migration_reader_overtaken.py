@@ -25,7 +25,7 @@ from headroom.schemas.text.amounts import clock_text, duration_text
 _Reader = tuple[MigrationProgress, GroupProgress]
 
 
-class ReaderOvertaken(MigrationRule):
+class MigrationReaderOvertaken(MigrationRule):
     """At its rate, a consumer group does not get to E on the origin before retention deletes what it has yet to read.
 
     Once a group has read up to E, or readers have given up the origin, nothing can be done any more.

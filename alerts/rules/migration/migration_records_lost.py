@@ -12,7 +12,7 @@ from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
 
 
-class RecordsLost(MigrationRule):
+class MigrationRecordsLost(MigrationRule):
     """A leader switch on the origin has lost acknowledged records, as it can with acks=1."""
 
     kind = AlertKind.MIGRATION_RECORDS_LOST

@@ -12,7 +12,7 @@ from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.text.amounts import join_names
 
 
-class OriginRemovable(MigrationRule):
+class MigrationOriginRemovable(MigrationRule):
     """All partitions of a migration are on the target, and no reader needs the origin."""
 
     kind = AlertKind.MIGRATION_ORIGIN_REMOVABLE

@@ -23,7 +23,7 @@ _ORDER = tuple(_SEVERITIES)
 _HIDING = (MigrationVerdict.LOST, MigrationVerdict.OVERTAKEN, MigrationVerdict.DIVERGED)
 
 
-class SwitchOffPlan(MigrationRule):
+class MigrationSwitchOffPlan(MigrationRule):
     """The origin reaches E before all routers have agreed, later than was agreed, or never."""
 
     kind = AlertKind.MIGRATION_SWITCH_OFF_PLAN

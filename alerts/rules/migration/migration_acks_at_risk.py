@@ -19,7 +19,7 @@ _LEAST_IN_SYNC = 2
 _WRITTEN = (MigrationStatus.PLANNED, MigrationStatus.MIGRATING)
 
 
-class AcksAtRisk(MigrationRule):
+class MigrationAcksAtRisk(MigrationRule):
     """Acks below all, min.insync.replicas below 2 or unclean elections, while records below E are still written."""
 
     kind = AlertKind.MIGRATION_ACKS_AT_RISK
