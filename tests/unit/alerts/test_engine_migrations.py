@@ -65,7 +65,7 @@ def test_a_reader_that_is_overtaken_for_ten_seconds_fires_and_resolves() -> None
     assert watched.seconds(7, progress(groups=(saved,))) == [(17, "reader_overtaken", "resolved")]
 
 
-def test_alerts_stay_while_the_origin_is_shielded_and_end_with_the_migration() -> None:
+def test_alerts_go_on_while_the_origin_is_shielded_and_end_with_the_migration() -> None:
     watched = Watched()
     watched.seconds(1, progress(lost_offsets=10))
     assert watched.seconds(60, unread()) == []

@@ -78,7 +78,7 @@ def test_of_two_switches_the_one_that_needs_more_is_given() -> None:
     assert of(3.0).startswith("Once migration m has switched, ")
 
 
-def test_an_alert_stays_while_the_migration_is_unknown_and_others_do_not() -> None:
+def test_an_alert_goes_on_while_its_migration_is_unknown() -> None:
     assert assess(unread(), active_resources=ACTIVE).keep_firing == set(ACTIVE)
     assert assess(migrations=None, active_resources=ACTIVE).keep_firing == set(ACTIVE)
     assert assess(migrations=None) == Assessment()
