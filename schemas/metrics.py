@@ -117,6 +117,24 @@ VERDICT = _gauge(
     "1",
     "1 for the current verdict: idle, catching_up, slow, losing, starved, unthrottled or no_data. Absent: the others.",
 )
+MIGRATION_PARTITIONS = _gauge(
+    "headroom_migration_partitions",
+    ("cluster", "migration", "status"),
+    "partitions",
+    "Partitions of a migration to the cluster by agreed status: planned, migrating, migrated or aged. Absent: none.",
+)
+MIGRATION_LEFT = _gauge(
+    "headroom_migration_left_offsets",
+    ("cluster", "migration"),
+    "offsets",
+    "Offsets below the agreed end offsets that are still to be written on the origin. Absent: unknown of a partition.",
+)
+MIGRATION_LOST = _gauge(
+    "headroom_migration_lost_offsets",
+    ("cluster", "migration"),
+    "offsets",
+    "Acknowledged offsets below the agreed end offsets that the origin no longer has, at least. Absent: unknown.",
+)
 IMBALANCE = _gauge(
     "headroom_leader_imbalance_ratio",
     _BROKER,
@@ -367,6 +385,9 @@ METRICS: tuple[MetricSpec, ...] = (
     PLANNED,
     LOST_REPLICAS,
     VERDICT,
+    MIGRATION_PARTITIONS,
+    MIGRATION_LEFT,
+    MIGRATION_LOST,
     IMBALANCE,
     IMBALANCE_THRESHOLD,
     PREFERRED_PARTITIONS,

@@ -13,9 +13,12 @@ Counters and positions include an earlier sample of themselves (``prev_*``, take
 rate window before. Rates therefore need no state in Spark and survive its restart. A null ``prev_*`` means that there
 is no earlier sample: the broker restarted, or was not read before.
 
-Partition 0 of the topic is the alert partition. It carries the kinds ``brokers``, ``moves`` and ``tick_end``, which
-have few messages; the other partitions carry history. ``tick_end`` is written after every other message of its tick was
-acknowledged. It contains the offset of the tick's first message in the alert partition.
+Partition 0 of the topic is the alert partition. It carries the kinds ``brokers``, ``moves``, ``migrations`` and
+``tick_end``, which have few messages; the other partitions carry history. ``tick_end`` is written after every other
+message of its tick was acknowledged. It contains the offset of the tick's first message in the alert partition.
+
+Readers of before ``migrations`` ignore that kind there, and quarantine it in silver. So its messages do not count in
+``lane_messages``, by which they know that a tick is complete, but in ``messages`` alone.
 """
 
 from __future__ import annotations
@@ -30,6 +33,15 @@ _LOG_SAMPLE = (
 _TOPIC_SAMPLE = (
     "read_ms BIGINT, bytes_in BIGINT, messages_in BIGINT, "
     "prev_read_ms BIGINT, prev_bytes_in BIGINT, prev_messages_in BIGINT"
+)
+
+_MIGRATION_SIDE = (
+    "read_ms BIGINT, topic_id STRING, leader_epoch INT, log_start_offset BIGINT, log_end_offset BIGINT, "
+    "stable_offset BIGINT, leader_end_offset BIGINT, newest_ms BIGINT, prev_read_ms BIGINT, prev_log_end_offset BIGINT"
+)
+_MIGRATION_GROUP = (
+    "group STRING, active BOOLEAN, read_ms BIGINT, origin_offset BIGINT, target_offset BIGINT, "
+    "prev_read_ms BIGINT, prev_origin_offset BIGINT, prev_target_offset BIGINT"
 )
 
 ENVELOPE = "version INT, cluster STRING, tick_ms BIGINT, kind STRING, seq INT, row_count INT"
@@ -88,6 +100,33 @@ ROWS: dict[str, str] = {
         # offline. null: none.
         "without_log ARRAY<INT>"
     ),
+    # One row per partition of the agreement topic headroom.migrations: what was agreed, and both clusters. Sent only
+    # with ``[migration.origin]``. null: it could not be read.
+    "migrations": (
+        "topic STRING, partition INT, migration STRING, number BIGINT, status STRING, method STRING, "
+        "end_offset BIGINT, target_base_offset BIGINT, ignore_origin BOOLEAN, origin_end BIGINT, shielded BOOLEAN, "
+        "origin_cluster_id STRING, target_cluster_id STRING, origin_topic_id STRING, target_topic_id STRING, "
+        # The reading that the end offset follows from.
+        "origin_position BIGINT, origin_offsets_per_s DOUBLE, origin_read_ms BIGINT, "
+        # Names of the routers that have to agree, those that have not yet, and the acks of those that produce.
+        "routers ARRAY<STRING>, missing_routers ARRAY<STRING>, acks ARRAY<STRING>, "
+        # Each side as it was read, and why it was not. leader_end_offset: log end of the leader for its newest epoch.
+        f"origin STRUCT<{_MIGRATION_SIDE}>, target STRUCT<{_MIGRATION_SIDE}>, "
+        # earlier_target_end: log end of the target that was read before the origin's.
+        "origin_error STRING, target_error STRING, earlier_target_end BIGINT, "
+        # Settings of the topic on the origin.
+        "cleanup_policy STRING, retention_ms BIGINT, retention_bytes BIGINT, min_insync_replicas INT, "
+        "unclean_elections BOOLEAN, "
+        # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
+        # epoch ends in the log of the present leader.
+        "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT>>, "
+        # MirrorMaker's newest offset sync.
+        "sync_origin_offset BIGINT, sync_target_offset BIGINT, "
+        # Committed offsets on both clusters; null: groups could not be listed. active: on the origin.
+        f"groups ARRAY<STRUCT<{_MIGRATION_GROUP}>>, "
+        # alerts.slip_ratio of the collector, so that the same messages give the same rows.
+        "slip_ratio DOUBLE"
+    ),
     # One row per partition of the cluster.
     "leaders": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
@@ -141,6 +180,7 @@ COLUMNAR: tuple[str, ...] = ("leaders", "meters", "lags", "logs", "replica_sizes
 REQUIRED: dict[str, tuple[str, ...]] = {
     "brokers": ("broker", "alive", "throttles_known"),
     "moves": ("topic", "partition", "replicas", "isr", "adding", "removing", "logs"),
+    "migrations": ("topic", "partition", "migration", "status", "method"),
     "leaders": ("topic", "partition", "replicas", "isr"),
     "topic_throttles": ("topic",),
     "meters": ("broker", "meter", "read_ms"),
@@ -168,7 +208,9 @@ TICK_END = (
     "collector_host STRING, collector_pid BIGINT, collector_started_ms BIGINT"
 )
 
-ALERT_KINDS: tuple[str, ...] = ("brokers", "moves", "tick_end")
+ALERT_KINDS: tuple[str, ...] = ("brokers", "moves", "migrations", "tick_end")
+# Kinds of the alert partition that ``lane_messages`` counts: those that every reader knows.
+COUNTED_KINDS: tuple[str, ...] = ("brokers", "moves")
 KINDS: tuple[str, ...] = (*ROWS, "tick_end")
 
 
@@ -193,10 +235,10 @@ def column_types(kind: str) -> dict[str, str]:
 
 def row_columns(kind: str) -> list[str]:
     """Return the column names of a kind's rows, in order."""
-    return [column.split()[0] for column in _columns(kind)]
+    return [column.split()[0] for column in typed_columns(kind)]
 
 
-def _columns(kind: str) -> list[str]:
+def typed_columns(kind: str) -> list[str]:
     """Return the columns of a kind's rows, or of ``tick_end`` itself, each with its type."""
     columns, depth = [""], 0
     for letter in ROWS.get(kind, TICK_END):
@@ -210,23 +252,23 @@ def _columns(kind: str) -> list[str]:
 
 def scalar_columns(kind: str) -> list[str]:
     """Return the names of columns with scalar values in a kind's rows, or in ``tick_end`` itself."""
-    return [column.split()[0] for column in _columns(kind) if "<" not in column]
+    return [column.split()[0] for column in typed_columns(kind) if "<" not in column]
 
 
 def array_columns(kind: str) -> list[str]:
     """Return the names of array columns in a kind's rows."""
-    return [column.split()[0] for column in _columns(kind) if column.split()[1].startswith("ARRAY<")]
+    return [column.split()[0] for column in typed_columns(kind) if column.split()[1].startswith("ARRAY<")]
 
 
 def broker_lists(kind: str) -> list[str]:
     """Return the names of the columns in a kind's rows that are lists of broker ids."""
-    return [name for name, of in (column.split(" ", 1) for column in _columns(kind)) if of == "ARRAY<INT>"]
+    return [name for name, of in (column.split(" ", 1) for column in typed_columns(kind)) if of == "ARRAY<INT>"]
 
 
 def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
     """Return the struct columns of a kind's rows: name to a pair of whether it is an array and its field names."""
     structs = {}
-    for column in _columns(kind):
+    for column in typed_columns(kind):
         name, _, of = column.partition(" ")
         if "STRUCT<" in of:
             fields = of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", ")

@@ -10,6 +10,7 @@ from headroom.alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
 from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.reassignments.run.owners import ThrottleOwner
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class ClusterInputs:
         risks: brokers that the loss of a broker or rack takes over their limit, by this machine's monotonic clock.
         advice: last proposal that balances the cluster; None if there is none.
         owners: commands that set the throttles that are left behind, by subject in the journal of changes.
+        migrations: progress of every migrating partition in the tick that is evaluated; None without a migration.
         store_trouble: location of the store that cannot be written, and the reason; None if all can.
     """
 
@@ -71,6 +73,7 @@ class ClusterInputs:
     risks: Dated[Sequence[CapacityRisk]] | None = None
     advice: BalanceAdvice | None = None
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
+    migrations: Dated[Sequence[MigrationProgress]] | None = None
     store_trouble: str | None = None
 
     def shift_clock(self, by_ms: int, later_than_ms: int = -1) -> None:

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from headroom.alerts.metrics.balance_samples import balance_samples
 from headroom.alerts.metrics.histogram import BucketCounts
 from headroom.alerts.metrics.load_samples import load_samples, proposal_samples
+from headroom.alerts.metrics.migration_samples import migration_samples
 from headroom.alerts.metrics.samples import Sample, partition_samples, throttle_samples
 from headroom.alerts.metrics.state import MetricsSnapshot, MetricsState
 from headroom.schemas import metrics
@@ -61,6 +62,7 @@ class MetricsCollector(Collector):
             self._moves(now),
             self._balances(now),
             self._loads(now),
+            self._migrations(now),
             _alerts(now),
             _ticks(now),
             _quarantine(now),
@@ -86,6 +88,11 @@ class MetricsCollector(Collector):
         for cluster, last in now.balances.items():
             if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
                 yield from balance_samples(cluster, last.balances)
+
+    def _migrations(self, now: MetricsSnapshot) -> Iterator[Sample]:
+        for cluster, last in now.migrations.items():
+            if last.age_s(now.now_ms) < self._stale_s(cluster):
+                yield from migration_samples(cluster, last.progress)
 
     def _loads(self, now: MetricsSnapshot) -> Iterator[Sample]:
         for cluster, last in now.loads.items():

@@ -12,6 +12,7 @@ from headroom.alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
 from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics.histogram import BucketCounts, empty_counts
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 from headroom.schemas.metrics import BATCH, COLLECT, DECISION
 
@@ -80,6 +81,13 @@ class PublishedLoads(Published):
 
 
 @dataclass(frozen=True)
+class PublishedMigrations(Published):
+    """The last progress of the migrations to a cluster."""
+
+    progress: tuple[MigrationProgress, ...]
+
+
+@dataclass(frozen=True)
 class PublishedAlert:
     """An alert after its last event."""
 
@@ -103,6 +111,7 @@ class MetricsSnapshot:
         ticks: last tick by cluster; missing if there was none.
         balances: last leader balances by cluster; missing if there were none.
         loads: last loads of brokers by cluster; missing if there were none.
+        migrations: last progress of migrations by cluster; missing if there was none.
         proposals: last proposal to balance them by cluster; missing if there was none.
         alerts: alerts by cluster, kind and subject, including resolved ones.
         events: number of events since the start, by cluster, kind and state.
@@ -123,6 +132,7 @@ class MetricsSnapshot:
     ticks: Mapping[str, PublishedTick]
     balances: Mapping[str, PublishedBalance]
     loads: Mapping[str, PublishedLoads]
+    migrations: Mapping[str, PublishedMigrations]
     proposals: Mapping[str, BalanceAdvice]
     alerts: Mapping[AlertKey, PublishedAlert]
     events: Mapping[AlertKey, int]
@@ -152,6 +162,7 @@ class MetricsState:
         self._ticks: dict[str, PublishedTick] = {}
         self._balances: dict[str, PublishedBalance] = {}
         self._loads: dict[str, PublishedLoads] = {}
+        self._migrations: dict[str, PublishedMigrations] = {}
         self._proposals: dict[str, BalanceAdvice] = {}
         self._alerts: dict[AlertKey, PublishedAlert] = {}
         # Counters start at zero, because Prometheus detects the first event only as an increase of an existing series.
@@ -200,6 +211,12 @@ class MetricsState:
         now_ms = self._clock_ms()
         with self._lock:
             self._loads[cluster] = PublishedLoads(loads.tick_ms, now_ms, loads)
+
+    def on_migrations(self, cluster: str, tick_ms: int, progress: Sequence[MigrationProgress]) -> None:
+        """Record the progress of the migrations to a cluster."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            self._migrations[cluster] = PublishedMigrations(tick_ms, now_ms, tuple(progress))
 
     def on_proposal(self, cluster: str, advice: BalanceAdvice) -> None:
         """Record a proposal to balance a cluster's brokers."""
@@ -256,6 +273,7 @@ class MetricsState:
                 ticks=dict(self._ticks),
                 balances=dict(self._balances),
                 loads=dict(self._loads),
+                migrations=dict(self._migrations),
                 proposals=dict(self._proposals),
                 alerts=dict(self._alerts),
                 events=dict(self._events),

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.load.load_collector import LoadCollector
+from headroom.cluster.collector.migration.migration_collector import MigrationCollector
 from headroom.cluster.collector.observation import Observer
 from headroom.cluster.collector.other_collectors import CollectorId, OtherCollectors
 from headroom.cluster.collector.pacing import FixedRateSchedule, ScheduledTick
@@ -106,7 +107,11 @@ class Collector:
         self._clock = clock or Clock()
         admin, volumes = AdminConnection(settings.cluster), settings.cluster.log_dir_volumes
         self._load = LoadCollector(collect, load_source, admin, self._clock, volumes)
-        self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock, self._load)
+        has_origin = bool(settings.migration.origin.bootstrap_servers)
+        self._migrations = MigrationCollector(settings, self._clock) if has_origin else None
+        self._observer = Observer(
+            metadata, broker_reader, builder, collect.timeout_s(), self._clock, self._load, self._migrations
+        )
         # A tick that cannot be written must not delay the next observation by much more than one interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         # None before ``open``.
@@ -152,6 +157,8 @@ class Collector:
         """Close every connection, and stop the gateway JVM if the source is JMX."""
         self._source.stop()
         self._load.close()
+        if self._migrations is not None:
+            self._migrations.close()
         self._sink.close()
         self._connection.close()
 

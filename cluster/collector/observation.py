@@ -8,6 +8,7 @@ from typing import Any
 
 from headroom.cluster.collector.clock import Clock, ClockSteps, on_one_clock
 from headroom.cluster.collector.load.load_collector import LoadCollector
+from headroom.cluster.collector.migration.migration_collector import MigrationCollector
 from headroom.cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
 from headroom.cluster.metadata.snapshot_reader import SnapshotReader
 from headroom.cluster.metadata.staleness import StalenessDetector
@@ -46,6 +47,7 @@ class Observer:
         timeout_s: longest wait for the brokers, seconds.
         clock: clock of ticks and readings.
         load: collects loads apart from the ticks; None: they are not collected.
+        migrations: reads the clusters of migrations apart from the ticks; None: there is no origin.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Observer:
         timeout_s: float,
         clock: Clock = _CLOCK,
         load: LoadCollector | None = None,
+        migrations: MigrationCollector | None = None,
     ) -> None:
         self._metadata = metadata
         self._readers = readers
@@ -65,6 +68,7 @@ class Observer:
         self._staleness = StalenessDetector()
         self._clock = clock
         self._load = load
+        self._migrations = migrations
         self._steps = ClockSteps(clock)
 
     def observe(self, tick_ms: int) -> Observation:
@@ -75,6 +79,9 @@ class Observer:
             HeadroomError: no broker could be reached at all.
         """
         self._follow_clock()
+        if self._migrations is not None:
+            # Beside the reads of the tick, so that this tick may have them.
+            self._migrations.start_due()
         snapshot = self._metadata.snapshot()
         watched = watched_partitions(snapshot)
         began_s = self._clock.elapsed_s()
@@ -88,6 +95,8 @@ class Observer:
         answered = {broker for broker, read in reads.items() if read.metrics is not None}
         load_rows, load_meters = self._load.rows(snapshot, answered) if self._load is not None else ({}, [])
         rows = self._builder.rows(tick_ms, snapshot, reads, watched, load_meters) | load_rows
+        if self._migrations is not None and (migrating := self._migrations.rows()):
+            rows["migrations"] = migrating
         if self._load is not None:
             # Not together with the reads of the tick, which would have to share the brokers' time with these.
             self._load.start_due(snapshot, plans)
@@ -102,6 +111,8 @@ class Observer:
             self._readers.discard_late()
             if self._load is not None:
                 self._load.shift(step_ms)
+            if self._migrations is not None:
+                self._migrations.shift()
         return step_ms
 
     def _on_one_clock(self, reads: Mapping[int, BrokerRead], began_s: float, step_ms: int) -> dict[int, BrokerRead]:

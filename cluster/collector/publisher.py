@@ -37,7 +37,7 @@ class SentMessages:
     Attributes:
         messages: number of messages per kind.
         first_offset: offset of the first message in the alert partition.
-        lane_messages: number of messages in the alert partition.
+        lane_messages: number of messages in the alert partition of the kinds that count there.
         ranges: first and end offset of the other messages, by partition.
     """
 
@@ -153,7 +153,8 @@ class Publisher:
         ranges = ranges_of(record for message, record in records if not message.for_alerts)
         # min(), because a retried message may be written after later ones.
         counts = dict(Counter(message.kind for message in messages))
-        return SentMessages(counts, min(alert_offsets), len(alert_offsets), ranges)
+        counted = sum(message.is_counted for message in messages)
+        return SentMessages(counts, min(alert_offsets), counted, ranges)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Write the ``tick_end`` message.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import TypeVar
 
 from kafka.errors import KafkaError
 
+from headroom.cluster.admin.epoch_ends import epoch_ends
 from headroom.cluster.admin.list_offsets import (
     END,
     NEWEST,
@@ -29,6 +31,8 @@ from headroom.planning.migration.readings import LogOffsets, MigratingTopic, Top
 from headroom.schemas.config import KafkaSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+
+_Answer = TypeVar("_Answer")
 
 
 class MigrationCluster:
@@ -104,6 +108,37 @@ class MigrationCluster:
         ends = {name: found.offset for name, found in self._listed(_by_leader(topics), END).items()}
         return ends, (before_s + time.monotonic()) / 2
 
+    def epoch_ends(
+        self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, Collection[int]]
+    ) -> dict[TopicPartition, dict[int, int]]:
+        """Return by partition and leader epoch where the epoch ends in the log of the present leader.
+
+        What a leader does not report is missing.
+
+        Args:
+            topics: topics with the leaders of their partitions.
+            epochs: epochs that are asked for.
+        """
+        found: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+        waiting = {name: sorted(set(asked)) for name, asked in epochs.items() if asked}
+        # A request names a partition once.
+        while waiting:
+            asked = {name: own.pop() for name, own in waiting.items()}
+            waiting = {name: own for name, own in waiting.items() if own}
+            for name, end in self._epoch_ends(topics, asked).items():
+                found[name][asked[name]] = end
+        return dict(found)
+
+    def _epoch_ends(
+        self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        return self._answers(
+            _by_leader(topics, epochs),
+            lambda leader, names: epoch_ends(
+                self._connection, leader, {name: epochs[name] for name in names}, self._timeout_s
+            ),
+        )
+
     def offset_at(self, topics: Mapping[str, MigratingTopic], name: TopicPartition, time_ms: int) -> int | None:
         """Return the offset of a partition's first record with a timestamp from a time on; None without one.
 
@@ -153,17 +188,33 @@ class MigrationCluster:
         committed: bool = False,
         min_version: int = WITH_ISOLATION,
     ) -> dict[TopicPartition, ListedOffset]:
-        def ask(leader: int) -> dict[TopicPartition, ListedOffset]:
-            times = dict.fromkeys(by_leader[leader], which)
+        found = self._answers(
+            by_leader,
+            lambda leader, names: list_offsets(
+                self._connection,
+                leader,
+                dict.fromkeys(names, which),
+                self._timeout_s,
+                committed=committed,
+                min_version=min_version,
+            ),
+        )
+        return {name: listed for name, listed in found.items() if listed.offset >= 0}
+
+    def _answers(
+        self,
+        by_leader: Mapping[int, Iterable[TopicPartition]],
+        ask: Callable[[int, Iterable[TopicPartition]], Mapping[TopicPartition, _Answer]],
+    ) -> dict[TopicPartition, _Answer]:
+        """Return the answers of all leaders; those of one that does not answer are missing."""
+
+        def answer(leader: int) -> Mapping[TopicPartition, _Answer]:
             try:
-                return list_offsets(
-                    self._connection, leader, times, self._timeout_s, committed=committed, min_version=min_version
-                )
+                return ask(leader, by_leader[leader])
             except KafkaError:
                 return {}
 
-        answers = ask_each(by_leader, ask).values()
-        return {name: found for answer in answers for name, found in answer.items() if found.offset >= 0}
+        return {name: own for of_leader in ask_each(by_leader, answer).values() for name, own in of_leader.items()}
 
     def _unread(self, error: MetadataError) -> HeadroomError:
         return HeadroomError(self.subject, str(error), "See that its brokers are up, then run it again.")
@@ -173,9 +224,11 @@ def _names(topics: Mapping[str, MigratingTopic]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition) for topic, own in topics.items() for partition in own.leaders]
 
 
-def _by_leader(topics: Mapping[str, MigratingTopic]) -> dict[int, list[TopicPartition]]:
+def _by_leader(
+    topics: Mapping[str, MigratingTopic], names: Iterable[TopicPartition] | None = None
+) -> dict[int, list[TopicPartition]]:
     by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-    for name in _names(topics):
+    for name in _names(topics) if names is None else names:
         leader = topics[name.topic].leaders[name.partition]
         if leader is not None:
             by_leader[leader].append(name)

@@ -51,7 +51,10 @@ def _topic(topic: Any) -> MigratingTopic:
     topic_id = str(getattr(topic, "topic_id", None))
     leaders = {p.partition_index: p.leader_id if p.leader_id >= 0 else None for p in topic.partitions}
     least = min((len(p.replica_nodes) for p in topic.partitions), default=0)
-    return MigratingTopic(None if topic_id in _NO_IDS else topic_id, leaders, least)
+    # Missing before Kafka 2.1, and -1 without one.
+    epochs = {p.partition_index: getattr(p, "leader_epoch", None) for p in topic.partitions}
+    known = {partition: epoch for partition, epoch in epochs.items() if epoch is not None and epoch >= 0}
+    return MigratingTopic(None if topic_id in _NO_IDS else topic_id, leaders, least, known)
 
 
 def read_rules(brokers: BrokerFailover, topics: Collection[str]) -> dict[str, TopicRules]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _COMPACT, _DELETE = "compact", "delete"
 LOG_APPEND_TIME = "LogAppendTime"
@@ -49,11 +49,13 @@ class MigratingTopic:
         topic_id: id of the topic; None before Kafka 2.8.
         leaders: leader by partition; None if it has none.
         least_replicas: smallest number of replicas of a partition.
+        leader_epochs: epoch of the leader by partition; those that are unknown are missing.
     """
 
     topic_id: str | None
     leaders: Mapping[int, int | None]
     least_replicas: int
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,15 @@ class AgreementReader:
         """Whether all records were read that were in the topic when its end was last looked up."""
         return self._end is not None and self._next_offset >= self._end and self.failure is None
 
+    def exists(self) -> bool:
+        """Return whether the topic exists on the target cluster.
+
+        Raises:
+            KafkaError: the cluster did not answer.
+        """
+        # Looks up all topics, because looking up this one might create it.
+        return self._found or MIGRATIONS_TOPIC in self._consumer.topics()
+
     def read_to_end(self, timeout_s: float) -> None:
         """Read all records that are in the topic now.
 
@@ -104,8 +113,7 @@ class AgreementReader:
     def _find_topic(self) -> None:
         if self._found:
             return
-        # Looks up all topics, because looking up this one might create it.
-        if MIGRATIONS_TOPIC not in self._consumer.topics():
+        if not self.exists():
             raise HeadroomError(
                 MIGRATIONS_TOPIC,
                 "the topic does not exist on the target cluster",

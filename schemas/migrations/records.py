@@ -10,6 +10,7 @@ Headroom writes records of partitions in transactions, all partitions of a chang
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
@@ -75,9 +76,10 @@ class PartitionAgreement:
         origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
         method: routed, drained, mirrored or linked.
         routers: names of the routers that have to agree before the migration starts.
-        shielded: whether nothing may call the origin about this partition. Older readers ignore it.
-        expected_ms: when the origin was expected to reach the end offset, epoch milliseconds, as it was agreed; None if
-            unknown. Older readers ignore it.
+        shielded: whether nothing calls the origin for this partition, because its calls hang.
+        origin_position: log end of the origin by the reading from which the end offset follows; None if there is none.
+        origin_offsets_per_s: rate at which the log grew by that reading, offsets per second; None if unknown.
+        origin_read_ms: time of that reading, epoch milliseconds; None if there is none.
     """
 
     migration: str
@@ -96,7 +98,9 @@ class PartitionAgreement:
     method: str = "routed"
     routers: tuple[str, ...] = ()
     shielded: bool = False
-    expected_ms: int | None = None
+    origin_position: int | None = None
+    origin_offsets_per_s: float | None = None
+    origin_read_ms: int | None = None
 
     @property
     def name(self) -> TopicPartition:
@@ -229,13 +233,16 @@ def _agreement(values: dict[str, Any]) -> PartitionAgreement:
         _text(known[name])
     for name in ("number", "partition"):
         _whole(known[name])
-    for name in ("end_offset", "target_base_offset", "origin_end", "expected_ms"):
+    for name in ("end_offset", "target_base_offset", "origin_end", "origin_position", "origin_read_ms"):
         if known.get(name) is not None:
             _whole(known[name])
+    if known.get("origin_offsets_per_s") is not None:
+        _amount(known["origin_offsets_per_s"])
     if known["status"] not in STATUSES or known["method"] not in METHODS:
         raise ValueError(f"status {known['status']!r} or method {known['method']!r} is unknown")
-    for name in ("ignore_origin", "shielded"):
-        if not isinstance(known.get(name, False), bool):
+    # Records of earlier writers have no shield.
+    for name, flag in (("ignore_origin", known["ignore_origin"]), ("shielded", known.get("shielded", False))):
+        if not isinstance(flag, bool):
             raise TypeError(f"{name} is neither true nor false")
     return PartitionAgreement(**known | {"routers": tuple(map(_text, known["routers"]))})
 
@@ -285,6 +292,11 @@ def _whole(value: Any) -> int:
         raise ValueError("a number is not whole, or is negative")
     number: int = value
     return number
+
+
+def _amount(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise ValueError("a rate is no number, or is negative")
 
 
 def _is_whole(value: Any) -> bool:

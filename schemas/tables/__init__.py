@@ -8,6 +8,7 @@ from headroom.schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSA
 from headroom.schemas.tables.gold_lag import REPLICATION_LAG
 from headroom.schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
+from headroom.schemas.tables.gold_migrations import MIGRATION_GROUPS, MIGRATION_PROGRESS
 from headroom.schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.schemas.tables.silver import (
     BROKER_PERFORMANCE,
@@ -17,6 +18,7 @@ from headroom.schemas.tables.silver import (
     LOG_DIRS,
     LOG_END_OFFSETS,
     MESSAGES,
+    MIGRATION_OFFSETS,
     QUARANTINE,
     REPLICA_SIZES,
     THROTTLES,
@@ -43,6 +45,9 @@ __all__ = [
     "LOG_DIRS",
     "LOG_END_OFFSETS",
     "MESSAGES",
+    "MIGRATION_GROUPS",
+    "MIGRATION_OFFSETS",
+    "MIGRATION_PROGRESS",
     "PARTITION_LOAD",
     "PARTITION_WRITE_RATE",
     "PROMPT_TABLES",

@@ -9,6 +9,7 @@ from headroom.schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSA
 from headroom.schemas.tables.gold_lag import REPLICATION_LAG
 from headroom.schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
+from headroom.schemas.tables.gold_migrations import MIGRATION_GROUPS, MIGRATION_PROGRESS
 from headroom.schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.schemas.tables.silver import (
     BROKER_PERFORMANCE,
@@ -18,6 +19,7 @@ from headroom.schemas.tables.silver import (
     LOG_DIRS,
     LOG_END_OFFSETS,
     MESSAGES,
+    MIGRATION_OFFSETS,
     QUARANTINE,
     REPLICA_SIZES,
     THROTTLES,
@@ -37,6 +39,7 @@ TABLES: tuple[Table, ...] = (
     BROKER_PERFORMANCE,
     LOG_DIRS,
     REPLICA_SIZES,
+    MIGRATION_OFFSETS,
     QUARANTINE,
     THROTTLE_HEADROOM,
     REASSIGNMENT_PROGRESS,
@@ -46,6 +49,8 @@ TABLES: tuple[Table, ...] = (
     PARTITION_LOAD,
     BROKER_LOAD,
     REPLICATION_LAG,
+    MIGRATION_PROGRESS,
+    MIGRATION_GROUPS,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
@@ -61,6 +66,10 @@ PROMPT_TABLES: tuple[Table, ...] = (
     LEADER_IMBALANCE,
     BROKER_LOAD,
     REPLICATION_LAG,
+    MIGRATION_PROGRESS,
+    MIGRATION_GROUPS,
+    MIGRATION_PROGRESS,
+    MIGRATION_GROUPS,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )

@@ -237,3 +237,27 @@ QUARANTINE = Table(
         ("reason", "STRING", "reason of the rejection"),
     ),
 )
+
+MIGRATION_OFFSETS = Table(
+    "silver/migration_offsets",
+    "tick, topic, partition, side of a migration",
+    ("cluster", "tick_ms", "topic", "partition", "side"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        *PARTITION_COLUMNS,
+        ("side", "STRING", "cluster of the log: origin or target"),
+        ("migration", "STRING", "name of the migration"),
+        ("read_ms", "BIGINT", "time of the reading, epoch milliseconds UTC; null: not read"),
+        ("topic_id", "STRING", "id of the topic; null: not read, or before Kafka 2.8"),
+        ("leader_epoch", "INT", "epoch of the leader; null: unknown"),
+        ("log_start_offset", "BIGINT", "log start offset; null: unknown"),
+        ("log_end_offset", "BIGINT", "high watermark; null: unknown"),
+        ("stable_offset", "BIGINT", "last stable offset; null: unknown"),
+        ("leader_end_offset", "BIGINT", "log end of the leader for its newest epoch; null: unknown, or the target"),
+        ("newest_ms", "BIGINT", "greatest timestamp in the log, epoch milliseconds; null: unknown, or an empty log"),
+        ("offsets_per_s", "DOUBLE", "growth of log_end_offset over window_ms, offsets/s; null: unknown, or it fell"),
+        ("window_ms", "BIGINT", "time between the two samples, ms; null: no earlier sample"),
+        ("error", "STRING", "why the side was not read; null: it was"),
+    ),
+)

@@ -43,6 +43,8 @@ Dashboards for Grafana and rules for Prometheus are in [docker/](../docker/READM
   they are absent; `headroom watch` and `headroom run watch` include it.
 - **Loads come once a minute**: metrics that begin with `headroom_broker_` come from `gold/broker_load`, which the gold
   job writes too.
+- **Migrations**: metrics that begin with `headroom_migration_` exist while partitions are agreed in
+  `headroom.migrations`, and come with the verdicts of each tick. Their `cluster` is the target.
 - Labels: `role` is `leader` (the broker sends) or `follower` (it receives); `kind`, `severity` and `state` are those of
   [alerts](alerts.md). Counters and histograms start with the process.
 

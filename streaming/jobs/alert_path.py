@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.faults import Faults
+from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.keys import Tick
@@ -37,6 +38,12 @@ from headroom.streaming.sources.ticks_topic import TicksTopic
 from headroom.streaming.store.event_log import EventLog
 from headroom.streaming.store.store import writer_id
 from headroom.streaming.transforms.gold import headroom_rows
+from headroom.streaming.transforms.migrations import (
+    MIGRATION_COLUMNS,
+    TickProgress,
+    judged_migrations,
+    ticks_with_migrations,
+)
 from headroom.streaming.transforms.prepared import Prepared
 
 # Newest records that are evaluated after a start: some minutes of ticks. Alerts are about the present. Older ticks are
@@ -109,7 +116,8 @@ class AlertPath:
         self._checkpoint = source.checkpoint
         self._mend_checkpoint = source.mend
         self._newest_offset = source.newest_offset
-        self._reader = CompleteTicksReader(source.topic, () if gold is None else gold.extra_columns)
+        gold_columns = () if gold is None else gold.extra_columns
+        self._reader = CompleteTicksReader(source.topic, (*gold_columns, *MIGRATION_COLUMNS))
         self._headroom = Prepared(headroom_rows)
         self._log = log
         self._engine = engine
@@ -234,16 +242,18 @@ class AlertPath:
             for row in headroom.collect():
                 if (row["cluster"], row["tick_ms"]) in rows_of_tick:
                     rows_of_tick[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
+            migrations = judged_migrations(complete.messages, ticks_with_migrations(new))
             self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
             self._last_evaluated = max(map(_position, new))
-            self._decide(complete, rows_of_tick, writer, version)
+            self._decide(complete, rows_of_tick, migrations, writer, version)
             if gold is not None:
-                gold.write(Evaluated(complete, rows_of_tick, large, self.gate.batch_s, held.pop_all()))
+                gold.write(Evaluated(complete, rows_of_tick, large, self.gate.batch_s, held.pop_all(), migrations))
 
     def _decide(
         self,
         complete: CompleteTicks,
         rows_of_tick: Mapping[Tick, Sequence[Mapping[str, Any]]],
+        migrations: TickProgress,
         writer: str,
         version: int,
     ) -> None:
@@ -252,6 +262,7 @@ class AlertPath:
         Args:
             complete: ticks of the batch.
             rows_of_tick: rows of ``gold/throttle_headroom`` by tick, in order of time.
+            migrations: progress of migrations, of the ticks that have any.
             writer: identifies the query or run, permanently.
             version: number of the batch, unique for the writer.
         """
@@ -260,6 +271,8 @@ class AlertPath:
         for tick, rows in rows_of_tick.items():
             try:
                 of_tick = [throttle_status_of(row) for row in rows]
+                own = migrations.get(tick)
+                self._engine.inputs(tick[0]).migrations = None if own is None else Dated(own, tick[1])
                 events.extend(self._engine.evaluate(*tick, of_tick))
             except Exception as error:
                 # An error in one cluster must not affect the others. The cluster itself gets the alert for missing
@@ -274,6 +287,8 @@ class AlertPath:
             self._listener.on_collected(tick[0], complete.collected[tick])
             if tick in statuses:
                 self._listener.on_tick(*tick, statuses[tick])
+                if tick in migrations:
+                    self._listener.on_migrations(*tick, migrations[tick])
 
     def _without_backlog(self, batch: DataFrame, batch_id: int | None = None) -> DataFrame:
         """Return a batch; only the newest records of the first batch after a start, which may be a long backlog.

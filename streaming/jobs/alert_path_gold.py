@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -23,6 +23,7 @@ from headroom.streaming.queries.whole_ticks import CompleteTicks
 from headroom.streaming.store.store import Store
 from headroom.streaming.store.tick_row_queue import TickRowQueue, TickRows
 from headroom.streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, move_row_counts
+from headroom.streaming.transforms.migrations import MIGRATION_TABLES, TickProgress, migration_rows
 
 # Most rows of moves that are sent to Python, whose Delta library commits small files sooner than Spark. More of them
 # are written by Spark.
@@ -45,6 +46,7 @@ class Evaluated:
         large: their gold rows, if they are many.
         took_s: duration of the batch until now, seconds; None if unknown.
         held: frees the frames.
+        migrations: progress of migrations, of the ticks that have any.
     """
 
     complete: CompleteTicks
@@ -52,6 +54,7 @@ class Evaluated:
     large: Gold | None
     took_s: float | None
     held: ExitStack
+    migrations: TickProgress = field(default_factory=dict)
 
 
 class AlertPathGold:
@@ -94,6 +97,7 @@ class AlertPathGold:
         Args:
             evaluated: the ticks.
         """
+        self._put_migrations(evaluated.migrations)
         ticks = evaluated.headroom.keys()
         any_moves = {(row["cluster"], row["tick_ms"]): row["any_moves"] for row in evaluated.complete.status}
         rows = [TickRows(THROTTLE_HEADROOM, tick, own, any_moves[tick]) for tick, own in evaluated.headroom.items()]
@@ -110,6 +114,11 @@ class AlertPathGold:
         """Write what waits, and end."""
         self._queue.stop()
 
+    def _put_migrations(self, migrations: TickProgress) -> None:
+        """Queue rows of migrations by themselves: if they find no room, those of throttles still do."""
+        for table, by_tick in migration_rows(migrations).items():
+            self._queue.put([TickRows(table, tick, rows, urgent=True) for tick, rows in by_tick.items()])
+
     def _sent_rows(self, evaluated: Evaluated) -> list[TickRows]:
         """Return the rows of moves of some ticks, sent to Python in one job."""
         self._set_pool()
@@ -117,9 +126,9 @@ class AlertPathGold:
         with cached_frames() as cache:
             rows = self._queries.rows(evaluated.complete.messages, cache).moves.collect()
         for row in rows:
-            for field, table in _FIELDS.items():
-                if row[field] is not None:
-                    values = row[field].asDict(recursive=True)
+            for name, table in _FIELDS.items():
+                if row[name] is not None:
+                    values = row[name].asDict(recursive=True)
                     by_tick[table, (values["cluster"], values["tick_ms"])].append(values)
         return [TickRows(*key, rows, urgent=True) for key, rows in by_tick.items() if key[1] in evaluated.headroom]
 
@@ -137,11 +146,12 @@ class AlertPathGold:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "gold rows")
 
     def _open_tables(self) -> Mapping[Table, TickTable]:
-        self._store.ensure(*TABLES)
+        self._store.ensure(*TABLES, *MIGRATION_TABLES)
         self._tables = {table: SharedTable(self._store.location(table), table, _NAME) for table in TABLES}
         for table in self._tables.values():
             table.clear()
-        return {table: shared.ticks for table, shared in self._tables.items()}
+        migrations = {table: TickTable(self._store.location(table), table) for table in MIGRATION_TABLES}
+        return {table: shared.ticks for table, shared in self._tables.items()} | migrations
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,28 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
 from headroom.schemas.keys import Tick
-from headroom.schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.schemas.tables import (
+    MIGRATION_PROGRESS,
+    PARTITION_WRITE_RATE,
+    REASSIGNMENT_PROGRESS,
+    THROTTLE_HEADROOM,
+    Table,
+)
 from headroom.streaming.delta.locations import local_path
 from headroom.streaming.delta.tick_table import TickTable
 from headroom.streaming.queries.caching import checkpointed_frames
 from headroom.streaming.queries.tick_query import TickQuery
 from headroom.streaming.queries.whole_ticks import CompleteTicks
+from headroom.streaming.store.low_latency_table import dict_rows
 from headroom.streaming.store.staged_files import StagedFiles
 from headroom.streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
+from headroom.streaming.transforms.migrations import (
+    MIGRATION_COLUMNS,
+    MIGRATION_TABLES,
+    judged_migrations,
+    migration_rows,
+    ticks_with_migrations,
+)
 from headroom.streaming.transforms.prepared import Prepared
 from headroom.streaming.transforms.tick_status import ended_ticks, in_ticks
 
@@ -40,7 +54,7 @@ class GoldJob(TickQuery):
     tables = TABLES
     # About a thousand small ticks.
     max_offsets = 3000
-    extra_columns = MOVE_ROW_COLUMNS
+    extra_columns = (*MOVE_ROW_COLUMNS, *MIGRATION_COLUMNS)
 
     # The first batch comes seconds after the alert path's first one.
     _pause_s = 0.0
@@ -59,8 +73,15 @@ class GoldJob(TickQuery):
         paths = {table: local_path(self._store.location(table)) for table in TABLES}
         return {table: SharedTable(path, table, self.name) for table, path in paths.items() if path is not None}
 
+    @cached_property
+    def _migrations(self) -> dict[Table, TickTable]:
+        """Tables of migrations on a local disk; none at a URL."""
+        paths = {table: local_path(self._store.location(table)) for table in MIGRATION_TABLES}
+        return {table: TickTable(path, table) for table, path in paths.items() if path is not None}
+
     def prepare(self) -> None:
         """Create missing tables; at a URL also read which ticks the existing ones have."""
+        self._store.ensure(*MIGRATION_TABLES)
         if not self._shared:
             super().prepare()
             return
@@ -85,12 +106,17 @@ class GoldJob(TickQuery):
         for table, shared in self._shared.items():
             if shared.ticks.missing(ticks if table is THROTTLE_HEADROOM else with_moves):
                 return False
+        migrating = [tick for tick, row in zip(ticks, ended, strict=True) if row["may_migrate"]]
+        if self._migrations[MIGRATION_PROGRESS].missing(migrating):
+            return False
         self.end_offset = max((row["end_offset"] + 1 for row in ended), default=None)
         if ended:
             self._pause_s = _LONG_PAUSE_S
         return True
 
     def _write(self, complete: CompleteTicks) -> None:
+        # Before the tables that show which ticks are written.
+        self._write_migrations(complete)
         if self._shared:
             self._write_missing(complete)
         else:
@@ -102,6 +128,20 @@ class GoldJob(TickQuery):
             rows = self._queries.rows(complete.messages, cache)
             for table in TABLES if complete.any_moves else (THROTTLE_HEADROOM,):
                 self._append(rows.of(table), table, since_ms)
+
+    def _write_migrations(self, complete: CompleteTicks) -> None:
+        """Write the rows of migrations that no process has written yet; without a migration nothing is done."""
+        ticks = ticks_with_migrations(complete.status)
+        if self._migrations:
+            ticks = sorted(self._migrations[MIGRATION_PROGRESS].missing(ticks))
+        rows = migration_rows(judged_migrations(complete.messages, ticks))
+        since_ms = self._written_since(ticks) if ticks else None
+        for table, by_tick in rows.items():
+            if self._migrations:
+                self._migrations[table].append(by_tick)
+            elif by_tick:
+                of_table = [row for of_tick in by_tick.values() for row in of_tick]
+                self._append(dict_rows(self._spark, of_table, table), table, since_ms)
 
     def _write_missing(self, complete: CompleteTicks) -> None:
         """Write the rows that no process has written yet."""

@@ -9,6 +9,7 @@ from headroom.alerts.inputs.broker_load import MinuteLoads
 from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics import Collected
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
 
 
@@ -50,6 +51,16 @@ class AlertPathListener(Protocol):
         """
         return
 
+    def on_migrations(self, cluster: str, tick_ms: int, progress: Sequence[MigrationProgress]) -> None:
+        """Called with the progress of the migrations to a cluster, after ``on_tick``; not called without any.
+
+        Args:
+            cluster: cluster of the tick.
+            tick_ms: time of the tick, epoch milliseconds.
+            progress: one per partition.
+        """
+        return
+
     def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
         """Called with the loads of a cluster's brokers in one minute, after they are in their table."""
         return
@@ -85,6 +96,11 @@ class CompositeListener(AlertPathListener):
         """See ``AlertPathListener``."""
         for listener in self._listeners:
             listener.on_balances(cluster, tick_ms, balances)
+
+    def on_migrations(self, cluster: str, tick_ms: int, progress: Sequence[MigrationProgress]) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
+            listener.on_migrations(cluster, tick_ms, progress)
 
     def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
         """See ``AlertPathListener``."""

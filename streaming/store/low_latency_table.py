@@ -8,8 +8,9 @@ are configured there.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from headroom.schemas.tables import DURABLE_TABLES, Table
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta.files.sync import sync_commits
 from headroom.streaming.delta.locations import is_table, local_path, require_writable
+from headroom.streaming.delta.tick_table import day_of
 from headroom.streaming.store.store import Store
 
 _ATTEMPTS = 5
@@ -123,7 +125,19 @@ class LowLatencyTable:
 
 def record_rows(spark: SparkSession, records: Sequence[object], table: Table) -> DataFrame:
     """Return rows of a table as a frame. They are sent to the JVM as JSON, because createDataFrame needs a worker."""
+    return dict_rows(spark, [{name: getattr(record, name) for name in table.names()} for record in records], table)
+
+
+def dict_rows(spark: SparkSession, records: Sequence[Mapping[str, Any]], table: Table) -> DataFrame:
+    """Return rows of a table as a frame, as ``record_rows`` does.
+
+    Args:
+        spark: session.
+        records: columns to values; a date that is missing is that of ``tick_ms``.
+        table: definition of the table.
+    """
+    dated = [record if "date" in record else {**record, "date": day_of(record["tick_ms"])} for record in records]
     # default=str: dates are text in JSON.
-    text = json.dumps([{name: getattr(record, name) for name in table.names()} for record in records], default=str)
+    text = json.dumps(dated, default=str)
     rows = spark.range(1).select(F.from_json(F.lit(text), f"ARRAY<STRUCT<{table.ddl()}>>").alias("records"))
     return rows.selectExpr("inline(records)").coalesce(1)

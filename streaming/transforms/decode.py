@@ -31,8 +31,10 @@ from headroom.schemas.tick_messages import (
 )
 from headroom.streaming.transforms.steps import literal
 
-# Kinds with rows in the alert partition.
+# Kinds with rows in the alert partition that Spark parses.
 ROW_KINDS = ("brokers", "moves")
+# Kind whose messages are passed on as they are: its rules are in Python, and its columns would widen every row here.
+MIGRATIONS = "migrations"
 MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all. Fields of other kinds are null.
@@ -40,6 +42,7 @@ _ALERT_DDL = f"{ENVELOPE}, rows ARRAY<STRUCT<{ROWS['brokers']}, {ROWS['moves']}>
 _ALERT_COLUMNS = [
     *(f"m.{name}" for name in (*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms")),
     *("m.messages AS sent_messages", "m.ranges"),
+    "CASE WHEN m.kind = 'migrations' AND is_wanted THEN value END AS payload",
     *("m.skipped_ticks", "m.ended_ms - m.started_ms AS collect_ms", "cardinality(m.unanswered) AS unanswered_brokers"),
 ]
 NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
@@ -87,28 +90,30 @@ def first_reason(rules: Iterable[ValidationRule]) -> str:
     return f"CASE {cases} END"
 
 
-def alert_messages(records: DataFrame, row_kinds: Collection[str] = ROW_KINDS) -> DataFrame:
+def alert_messages(records: DataFrame, row_kinds: Collection[str] = (*ROW_KINDS, MIGRATIONS)) -> DataFrame:
     """Return the valid messages of the alert partition, one row per message, without duplicates.
 
     Args:
         records: Kafka records (key, value, topic, partition, offset, timestamp).
-        row_kinds: kinds whose rows are parsed. Of others only the keys are read, and ``rows`` is null.
+        row_kinds: kinds whose rows are needed. Of others only the keys are read, and ``rows`` is null.
 
     Returns:
         The columns of ``MESSAGE_KEYS``, ``rows`` (of brokers or of moves; null for tick_end), ``record_offset`` and
-        ``record_ms`` (time of the record, epoch milliseconds). Of tick_end, null for others: ``first_offset``,
-        ``lane_messages``, ``rate_window_ms``, ``sent_messages``, ``ranges``, ``skipped_ticks``, ``collect_ms`` (time
-        that the collector took for the tick) and ``unanswered_brokers`` (number of brokers that did not report
-        everything).
+        ``record_ms`` (time of the record, epoch milliseconds). Of migrations, null for others: ``payload`` (the message
+        as text). Of tick_end, null for others: ``first_offset``, ``lane_messages``, ``rate_window_ms``,
+        ``sent_messages``, ``ranges``, ``skipped_ticks``, ``collect_ms`` (time that the collector took for the tick) and
+        ``unanswered_brokers`` (number of brokers that did not report everything).
     """
     kinds = ", ".join(map(literal, ALERT_KINDS))
     unparsed = [literal(kind) for kind in ROW_KINDS if kind not in row_kinds]
-    is_unparsed = f"{_KEY_KIND} IN ({', '.join(unparsed)})" if unparsed else "false"
+    is_unparsed = f"coalesce({_KEY_KIND} IN ({', '.join([*unparsed, literal(MIGRATIONS)])}), false)"
     parsed = records.selectExpr(
         "offset AS record_offset",
         "unix_millis(timestamp) AS record_ms",
         f"from_json(CASE WHEN {is_unparsed} THEN {_KEY} ELSE {_VALUE} END, '{_ALERT_DDL}') AS m",
         f"{is_unparsed} AS is_unparsed",
+        f"{'true' if MIGRATIONS in row_kinds else 'false'} AS is_wanted",
+        f"{_VALUE} AS value",
     )
     valid = parsed.where(
         f"""m.version = {VERSION} AND m.kind IN ({kinds})

@@ -14,6 +14,7 @@ from headroom.schemas.tables import (
     LEADER_DISTRIBUTION,
     LOG_DIRS,
     LOG_END_OFFSETS,
+    MIGRATION_OFFSETS,
     REPLICA_SIZES,
     THROTTLES,
     Table,
@@ -137,6 +138,21 @@ def replica_sizes(sizes: DataFrame) -> DataFrame:
     return as_table(sizes, REPLICA_SIZES)
 
 
+def migration_offsets(partitions: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/migration_offsets`` from those of the kind ``migrations``: one for each side.
+
+    A side that was not read has a row of nulls with the reason. A log that was truncated has no rate: null.
+    """
+    sides = partitions.selectExpr(
+        *("cluster", "tick_ms", "topic", "partition", "migration"),
+        "stack(2, 'origin', origin, origin_error, 'target', target, target_error) AS (side, log, error)",
+    )
+    rows = sides.selectExpr("* EXCEPT (log)", "log.*").withColumn("window_ms", F.expr(_WINDOW_MS))
+    rate = """CASE WHEN window_ms > 0 AND log_end_offset >= prev_log_end_offset
+        THEN (log_end_offset - prev_log_end_offset) * 1000D / window_ms END"""
+    return as_table(rows.withColumn("offsets_per_s", F.expr(rate)), MIGRATION_OFFSETS)
+
+
 # Table to message kind to the function that makes rows of the table from rows of the kind.
 SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     FETCHER_LAG: {"lags": fetcher_lag},
@@ -147,4 +163,5 @@ SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     BROKER_PERFORMANCE: {"broker_performance": broker_performance},
     LOG_DIRS: {"log_dirs": log_dirs},
     REPLICA_SIZES: {"replica_sizes": replica_sizes},
+    MIGRATION_OFFSETS: {"migrations": migration_offsets},
 }

@@ -18,10 +18,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from headroom.schemas.keys import Tick
-from headroom.streaming.transforms.decode import with_headers
-from headroom.streaming.transforms.steps import aggregate_by, named_expressions
+from headroom.schemas.tick_messages import COUNTED_KINDS
+from headroom.streaming.transforms.decode import MIGRATIONS, with_headers
+from headroom.streaming.transforms.steps import aggregate_by, literal, named_expressions
 
 TICK = ["cluster", "tick_ms"]
+# Messages that ``lane_messages`` counts. Those of migrations do not, because earlier readers do not know them.
+_COUNTED = f"kind IN ({', '.join(map(literal, COUNTED_KINDS))})"
 # Over the messages of a tick, of which only tick_end has most of the columns.
 _AGGREGATES = {
     # Offset of its first record in the alert partition.
@@ -30,9 +33,9 @@ _AGGREGATES = {
     "end_offset": "max(CASE WHEN kind = 'tick_end' THEN record_offset END)",
     # Time of the record of its tick_end, epoch milliseconds.
     "record_ms": "max(CASE WHEN kind = 'tick_end' THEN record_ms END)",
-    # Messages in the alert partition that were read, tick_end not counted.
-    "messages": "count_if(kind != 'tick_end')",
-    # Messages in the alert partition that were sent, tick_end not counted; null if tick_end was not read.
+    # Messages in the alert partition that were read, of the kinds that count.
+    "messages": f"count_if({_COUNTED})",
+    # The same that were sent; null if tick_end was not read.
     "lane_messages": "max(lane_messages)",
     # Whether it has a message of the kind moves.
     "any_moves": "bool_or(kind = 'moves')",
@@ -120,12 +123,13 @@ def ended_ticks(records: DataFrame) -> DataFrame:
 
     Returns:
         ``cluster``, ``tick_ms``, ``end_offset`` (of its ``tick_end``) and ``may_move``: whether it has a message of the
-        kind ``moves``, or one that is not among the records.
+        kind ``moves``, or one that is not among the records, and ``may_migrate``: whether it has one of ``migrations``.
     """
     sent = "CASE WHEN kind = 'tick_end' THEN from_json(CAST(value AS STRING), 'lane_messages INT').lane_messages END"
     aggregates = {
         "end_offset": "max(CASE WHEN kind = 'tick_end' THEN offset END)",
-        "may_move": "bool_or(kind = 'moves') OR NOT count_if(kind != 'tick_end') <=> max(lane_messages)",
+        "may_move": f"bool_or(kind = 'moves') OR NOT count_if({_COUNTED}) <=> max(lane_messages)",
+        "may_migrate": f"bool_or(kind = {literal(MIGRATIONS)})",
     }
     valid = with_headers(records).where("reason IS NULL")
     named_as_rows = valid.selectExpr("header.cluster", "header.tick_ms", "kind", "offset", f"{sent} AS lane_messages")
@@ -142,7 +146,7 @@ def complete_ticks(messages: DataFrame) -> DataFrame:
     counted = messages.withColumns(
         {
             "_sent": F.max("lane_messages").over(in_tick),
-            "_read": F.sum(F.expr("CAST(kind != 'tick_end' AS INT)")).over(in_tick),
+            "_read": F.sum(F.expr(f"CAST({_COUNTED} AS INT)")).over(in_tick),
         }
     )
     return counted.where("_sent = _read").drop("_sent", "_read")

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.groups.fuzz.made import tick as fuzzed_tick
 from headroom.schemas.tick_messages import COLUMNAR, KINDS
 from tests.spark.ticks import ENVELOPE_NAMES, TICK_MS, broker, envelope, log, message, move
 
@@ -60,6 +61,7 @@ _BROKER = broker(1, 1000, 1000) | {
 _ROWS: dict[str, dict[str, Any]] = {
     "brokers": _BROKER,
     "moves": _MOVE,
+    "migrations": next(m["rows"][0] for m in fuzzed_tick("c1", TICK_MS) if m["kind"] == "migrations"),
     "leaders": {
         "topic": "t",
         "partition": 0,
@@ -131,7 +133,7 @@ _END = {
     "lateness_ms": 0,
     "skipped_ticks": 0,
     "rate_window_ms": 10_000,
-    "messages": {"brokers": 1, "moves": 1},
+    "messages": {"brokers": 1, "moves": 1, "migrations": 1},
     "unanswered": [{"broker": 1, "reason": "r"}],
     "first_offset": 0,
     "lane_messages": 2,

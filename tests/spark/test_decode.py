@@ -32,6 +32,7 @@ LAG = {"broker": 1, "topic": "t", "partition": 0, "lag_offsets": 3}
 OFF = "tick_ms is more than 600 s off the time of its record"
 LACKS_LAG = "a row lacks broker, topic, partition, or has it in another type"
 _LEADER: dict[str, Any] = {"topic": "t", "partition": 0, "leader": 1, "replicas": [1], "isr": [1]}
+_MIGRATION = {"topic": "t", "partition": 0, "migration": "m", "status": "planned", "method": "routed"}
 Raw = tuple[str | bytes | None, str | bytes | None]
 
 
@@ -159,6 +160,7 @@ VALID: list[dict[str, Any]] = [
     END,
     message("brokers", 0, []),
     message("moves", 1, [move("t", 0, None, [1, 2])]),
+    message("migrations", 2, [_MIGRATION]),
     message("leaders", 2, [_LEADER]),
     message("topic_throttles", 3, [{"topic": "t"}]),
     message("meters", 4, [{"broker": 1, "meter": "m", "read_ms": 1}]),

@@ -33,10 +33,12 @@ from headroom.schemas.tables import (
 from headroom.schemas.tick_messages import row_columns
 from headroom.streaming.jobs.silver import header_rejected, ledger, quarantine, silver_rows, value_rejected
 from headroom.streaming.queries.bronze_query import bronze
+from headroom.streaming.store.low_latency_table import dict_rows
 from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
 from headroom.streaming.transforms.gold import GoldQueries, as_table
 from headroom.streaming.transforms.leaders.election_plan import election_plans
 from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from headroom.streaming.transforms.migrations import MIGRATION_TABLES
 from headroom.streaming.transforms.partition_load import LoadHour, LoadInputs, partition_load
 from headroom.streaming.transforms.silver import (
     SILVER,
@@ -234,6 +236,7 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
         (PARTITION_WRITE_RATE, rows.write_rate),
         (LEADER_IMBALANCE, imbalance),
         (ELECTION_PLAN, as_table(plans, ELECTION_PLAN)),
+        *[(table, dict_rows(spark, [], table)) for table in MIGRATION_TABLES],
         (PARTITION_LOAD, partition_load(load_inputs, LoadHour("c1", 0, (0, 1), 0, closed=True))),
     ]
     assert {table.path for table, _ in written} == {table.path for table in TABLES} - {

@@ -136,6 +136,7 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
     rows: dict[str, list[dict[str, Any]]] = {
         "brokers": [_broker(broker) for broker in (1, 2, 3)],
         "moves": [_move(tick_ms, 0, adding=[3], removing=[2]), _move(tick_ms, 1, adding=[], removing=[])],
+        "migrations": [_migration(tick_ms)],
         "leaders": [_leader(number) for number in (0, 1)],
         "topic_throttles": [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}],
         "meters": [_meter(tick_ms, name) for name in meters],
@@ -160,10 +161,32 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
     return [json.loads(message.value) for message in (*messages, end)]
 
 
+def _migration(tick_ms: int) -> dict[str, Any]:
+    side = {
+        **{"read_ms": tick_ms, "topic_id": "i", "leader_epoch": 3, "log_start_offset": 0, "log_end_offset": 1_000},
+        **{"stable_offset": 1_000, "leader_end_offset": 1_000, "newest_ms": tick_ms},
+        **{"prev_read_ms": tick_ms - _WINDOW_MS, "prev_log_end_offset": 500},
+    }
+    group = {"group": "g", "active": True, "read_ms": tick_ms, "origin_offset": 400, "target_offset": None}
+    earlier = {"prev_read_ms": tick_ms - _WINDOW_MS, "prev_origin_offset": 300, "prev_target_offset": None}
+    return {
+        **{"topic": "t", "partition": 0, "migration": "m", "number": 1, "status": "migrating", "method": "routed"},
+        **{"end_offset": 2_000, "target_base_offset": 0, "ignore_origin": False, "origin_end": None},
+        **{"shielded": False, "origin_cluster_id": "o", "target_cluster_id": "c", "origin_topic_id": "i"},
+        **{"target_topic_id": "i", "origin_position": 0, "origin_offsets_per_s": 100.0, "origin_read_ms": tick_ms},
+        **{"routers": ["a"], "missing_routers": [], "acks": ["all"], "origin": side, "target": dict(side)},
+        **{"origin_error": None, "target_error": None, "earlier_target_end": 0, "cleanup_policy": "delete"},
+        **{"retention_ms": 10**9, "retention_bytes": -1, "min_insync_replicas": 2, "unclean_elections": False},
+        "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000}],
+        **{"sync_origin_offset": None, "sync_target_offset": None, "groups": [group | earlier], "slip_ratio": 0.5},
+    }
+
+
 def _end(tick_ms: int) -> dict[str, Any]:
     return {
         **{"interval_ms": 1000, "started_ms": tick_ms, "ended_ms": tick_ms + 300, "lateness_ms": 0, "skipped_ticks": 0},
-        **{"rate_window_ms": _WINDOW_MS, "messages": {"brokers": 1, "moves": 1, "leaders": 1}, "metadata_age_ms": 0},
+        **{"rate_window_ms": _WINDOW_MS, "metadata_age_ms": 0},
+        "messages": {"brokers": 1, "moves": 1, "migrations": 1, "leaders": 1},
         **{"unanswered": [{"broker": 3, "reason": "hangs"}], "first_offset": 0, "lane_messages": 2},
         **{"ranges": [{"partition": 1, "first_offset": 0, "end_offset": 5}], "collector_host": "h"},
         **{"collector_pid": 1, "collector_started_ms": tick_ms},

@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any, Protocol
 
 from headroom.cluster.collector.rows.columns import Columns
-from headroom.schemas.tick_messages import ALERT_KINDS, COLUMNAR, VERSION
+from headroom.schemas.tick_messages import ALERT_KINDS, COLUMNAR, COUNTED_KINDS, VERSION
 
 # Rows per message: enough to make the envelope cheap, few enough to spread messages over partitions and tasks.
 MAX_ROWS = 500
@@ -20,7 +20,7 @@ MAX_BYTES = 800_000
 _RARE_RATIO = 0.25
 # The messages of the alert partition go first, so that the verdict waits for nothing else.
 KIND_ORDER = (
-    *("brokers", "moves", "leaders", "topic_throttles", "meters", "lags", "logs"),
+    *("brokers", "moves", "migrations", "leaders", "topic_throttles", "meters", "lags", "logs"),
     *("broker_performance", "log_dirs", "replica_sizes"),
 )
 Rows = Sequence[dict[str, Any]]
@@ -46,6 +46,11 @@ class Message:
     def for_alerts(self) -> bool:
         """Whether the message belongs to the alert partition."""
         return self.kind in ALERT_KINDS
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it counts in ``lane_messages`` of the tick's end."""
+        return self.kind in COUNTED_KINDS
 
 
 def encode_rows(cluster: str, tick_ms: int, rows: RowsByKind) -> list[Message]:

@@ -52,6 +52,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
     start = known_offset(log.start)
     rate = known_amount(reading.write_offsets_per_s)
     lag, mirror_eta_s = _mirror(reading)
+    expected = reading.expected()
     return MigrationProgress(
         topic=agreed.topic,
         partition=agreed.partition,
@@ -73,7 +74,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         min_insync_replicas=None if rules is None else rules.min_insync_replicas,
         unclean_elections=None if rules is None else rules.unclean_elections,
         missing_routers=reading.missing_routers,
-        expected_ms=agreed.expected_ms,
+        expected_ms=None if expected is None else expected[0],
         groups=None if reading.groups is None else tuple(group_progress(reading, own) for own in reading.groups),
     )
 

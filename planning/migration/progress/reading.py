@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headroom.planning.migration.agreed_end import reached_in_s
 from headroom.planning.migration.agreement import missing_routers
 from headroom.planning.migration.known import known_offset
 from headroom.planning.migration.readings import LogOffsets, TopicRules
@@ -56,8 +57,7 @@ class MigrationReading:
         epoch_ends: offset after the last record of these epochs in the log of the present leader.
         last_sync: MirrorMaker's newest offset sync, as offsets on the origin and on the target.
         groups: consumer groups that read the partition; None if they could not be listed.
-        prepare_s: time for which a switch is prepared, seconds.
-        slip_ratio: delay of the switch, as a ratio of that time, from which on it is late.
+        slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
     """
 
     agreement: PartitionAgreement
@@ -79,7 +79,6 @@ class MigrationReading:
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     last_sync: tuple[int, int] | None = None
     groups: tuple[GroupReading, ...] | None = None
-    prepare_s: float = 300.0
     slip_ratio: float = 0.5
 
     @property
@@ -102,6 +101,16 @@ class MigrationReading:
         """Offset at which readers leave the origin: E, or where a log ends that lost records below; None if unknown."""
         end, origin_end = known_offset(self.agreement.end_offset), known_offset(self.agreement.origin_end)
         return end if end is None or origin_end is None else min(end, origin_end)
+
+    def expected(self) -> tuple[int, float] | None:
+        """Return when E was expected as it was agreed, epoch milliseconds, and how far ahead that was, seconds."""
+        agreed = self.agreement
+        time_s = reached_in_s(agreed.origin_position, agreed.origin_offsets_per_s, self.last_origin_end)
+        return (
+            None
+            if agreed.origin_read_ms is None or time_s is None
+            else (agreed.origin_read_ms + round(1000 * time_s), time_s)
+        )
 
     def recreated_on(self) -> str | None:
         """Return the side on which the topic is another one than was agreed; None if on neither, or if unknown."""

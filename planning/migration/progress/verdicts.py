@@ -190,7 +190,9 @@ def _missing(reading: MigrationReading, numbers: MigrationProgress) -> str:
 
 
 def _slip_ms(reading: MigrationReading) -> int:
-    return round(1000 * reading.slip_ratio * reading.prepare_s)
+    """Return by how much a switch may be off the time that was agreed, milliseconds."""
+    expected = reading.expected()
+    return 0 if expected is None else round(1000 * reading.slip_ratio * expected[1])
 
 
 def _rate(numbers: MigrationProgress) -> str:

@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 MAY_IMPORT: dict[str, set[str]] = {
     "schemas": set(),
     "planning": {"schemas"},
-    "cluster": {"schemas", "planning"},
+    # Of routing only the agreement topic, which the collector reads.
+    "cluster": {"schemas", "planning", "routing"},
     "routing": {"schemas", "planning"},
     "alerts": {"schemas", "planning"},
     "streaming": {"schemas", "planning", "alerts"},

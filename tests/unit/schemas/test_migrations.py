@@ -40,6 +40,10 @@ AGREEMENTS = st.builds(
     origin_end=OFFSETS,
     method=st.sampled_from(METHODS),
     routers=st.lists(st.text()).map(tuple),
+    shielded=st.booleans(),
+    origin_position=OFFSETS,
+    origin_offsets_per_s=st.none() | st.floats(0, allow_nan=False, allow_infinity=False),
+    origin_read_ms=OFFSETS,
 )
 REPORT = RouterReport(
     "writer", "a1", "producer", "all", "kafka-python 3.0.12", {"move": 2}, (AcknowledgedEnd("orders", 0, 4, 9),)
@@ -63,6 +67,13 @@ def test_a_record_without_a_value_removes_what_its_key_names() -> None:
 def test_fields_of_later_versions_of_the_form_are_ignored() -> None:
     value = json.dumps({**json.loads(agreement().value()), "later": 1}).encode()
     assert read_migration_record(0, agreement().key(), value) == agreement()
+
+
+def test_a_record_of_an_earlier_version_has_no_shield_and_no_reading() -> None:
+    values = json.loads(agreement().value())
+    for name in ("shielded", "origin_position", "origin_offsets_per_s", "origin_read_ms"):
+        del values[name]
+    assert read_migration_record(0, agreement().key(), json.dumps(values).encode()) == agreement()
 
 
 @pytest.mark.parametrize(
@@ -101,6 +112,11 @@ def test_a_foreign_record_is_an_error_that_names_it(key: bytes | None, value: by
         ("status", "paused"),
         ("method", None),
         ("ignore_origin", 0),
+        ("shielded", None),
+        ("origin_position", -1),
+        ("origin_offsets_per_s", float("nan")),
+        ("origin_offsets_per_s", "1"),
+        ("origin_read_ms", 0.5),
         ("routers", [1]),
         ("topic", 1),
     ],

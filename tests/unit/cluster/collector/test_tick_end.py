@@ -55,3 +55,19 @@ def test_a_tick_begins_at_the_least_offset_of_its_alert_messages(monkeypatch: py
     monkeypatch.setattr(publisher, "_follow_topic", lambda: None)
     sent = publisher.send([Message(kind, b"", b"") for kind in ("brokers", "moves", "logs")])
     assert (sent.first_offset, sent.lane_messages, sent.ranges) == (11, 2, {1: (3, 4)})
+
+
+def test_a_reader_that_does_not_know_migrations_finds_the_tick_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher = Publisher(Settings(), 1.0)
+    offsets = iter(range(11, 20))
+
+    def sent(_message: Message) -> Any:
+        offset = next(offsets)
+        return SimpleNamespace(get=lambda timeout: SimpleNamespace(partition=0, offset=offset))
+
+    monkeypatch.setattr(publisher, "_send", sent)
+    monkeypatch.setattr(publisher, "_follow_topic", lambda: None)
+    acknowledged = publisher.send([Message(kind, b"", b"") for kind in ("brokers", "moves", "migrations")])
+    # It counts messages of brokers and moves only, and compares their number with this one.
+    assert (acknowledged.first_offset, acknowledged.lane_messages) == (11, 2)
+    assert acknowledged.messages == {"brokers": 1, "moves": 1, "migrations": 1}

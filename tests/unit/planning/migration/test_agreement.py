@@ -71,6 +71,9 @@ def test_nothing_starts_that_a_router_does_not_know_or_that_the_log_has_passed(
         ({"status": "migrating"}, {"status": "migrating", "ignore_origin": True, "origin_end": 8}),
         ({"status": "migrated"}, {"status": "aged", "number": 2}),
         ({"target_base_offset": None}, {"number": 1}),
+        ({"status": "migrating"}, {"status": "migrating", "shielded": True}),
+        ({"status": "aged", "shielded": True}, {"status": "aged"}),
+        ({}, {"shielded": True}),
     ],
 )
 def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any]) -> None:

@@ -1,0 +1,281 @@
+"""Follows the agreement topic and reads both clusters apart from the ticks, each on a thread of its own.
+
+The origin may be dead, or hang. Then its thread waits, and no tick does: the rows have the last reading while it is
+recent, and a reason afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+from kafka import KafkaConsumer
+
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.rows import (
+    MigrationFacts,
+    SideFacts,
+    acknowledged_ends,
+    migration_rows,
+)
+from headroom.cluster.collector.migration.side_reader import SideReader, SideReading, WantedPartitions
+from headroom.cluster.connection.admin_connection import connection_options
+from headroom.cluster.connection.new_client import create_no_topics, new_client
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.routing.agreement import AgreementReader
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, RouterReport
+from headroom.schemas.threads import run_in_daemon_thread
+
+log = logging.getLogger(__name__)
+# Time between the readings of a rate: of logs, and of groups, which commit every 5 s by default.
+_RATE_S, _GROUP_RATE_S = 10.0, 30.0
+# Readings that are kept for rates are at least this far apart.
+_KEEP_EVERY_S = 2.0
+# A reading that is older is none any more.
+_STALE_S, _STALE_TICKS = 5.0, 3
+# Until the agreement topic exists it is looked for this often, because that asks for all topics.
+_LOOK_S = 10.0
+_AGREEMENT_S = 5.0
+# Leader epochs of a partition whose ends are asked for in every reading.
+_KEPT_EPOCHS = 8
+_T = TypeVar("_T")
+Agreements = tuple[tuple[PartitionAgreement, ...], Mapping[str, RouterReport]]
+
+
+class Background(Generic[_T]):
+    """Repeats a call on a daemon thread, one at a time, and keeps its last result.
+
+    Args:
+        what: what is read, for the log.
+        clock: clock of the results.
+
+    Attributes:
+        result: last result; None without one.
+        at_s: when it was there, elapsed seconds.
+        error: why the last call failed; empty if it did not.
+    """
+
+    def __init__(self, what: str, clock: Clock) -> None:
+        self._what = what
+        self._clock = clock
+        self._running: Future[_T] | None = None
+        self.result: _T | None = None
+        self.at_s = 0.0
+        self.error = ""
+
+    def start(self, call: Callable[[], _T]) -> None:
+        """Start a call, unless one is running."""
+        if self._running is None:
+            self._running = run_in_daemon_thread(self._what, call)
+
+    def take(self) -> bool:
+        """Return whether a call has succeeded since this was last asked, and keep its result."""
+        if self._running is None or not self._running.done():
+            return False
+        ended, self._running = self._running, None
+        error = ended.exception()
+        if error is None:
+            self.result, self.at_s, self.error = ended.result(), self._clock.elapsed_s(), ""
+            return True
+        text = str(error) if isinstance(error, HeadroomError) else type(error).__name__
+        if text != self.error:
+            log.warning("%s could not be read: %s", self._what, text)
+        self.error = text
+        return False
+
+    def recent(self, within_s: float) -> _T | None:
+        """Return the last result; None if it is older."""
+        return self.result if self._clock.elapsed_s() - self.at_s <= within_s else None
+
+
+class MigrationCollector:
+    """Reads the migrations to the watched cluster.
+
+    Args:
+        settings: all settings, with ``[migration.origin]``.
+        clock: clock of the readings.
+        origin: reads the origin; None: as the settings say.
+        target: reads the target; None: as the settings say.
+        agreements: reads the agreement topic to its end; None: on the watched cluster.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        origin: SideReader | None = None,
+        target: SideReader | None = None,
+        agreements: Callable[[], Agreements] | None = None,
+    ) -> None:
+        migration = settings.migration
+        self._clock = clock
+        self._slip_ratio = settings.alerts.slip_ratio
+        self._stale_s = max(_STALE_S, _STALE_TICKS * settings.collect.interval_s)
+        groups, own = migration.group_names(), settings.cluster
+        self._origin_reader = origin or SideReader(
+            lambda: MigrationCluster(migration.origin, migration.origin.name), clock, groups
+        )
+        self._target_reader = target or SideReader(
+            lambda: MigrationCluster(own, own.name), clock, groups, migration.origin.name
+        )
+        self._topic = AgreementFollower(settings)
+        self._read_agreements = agreements or self._topic.read
+        self._agreed: Background[Agreements] = Background("agreements of migrations", clock)
+        self._origin: Background[SideReading] = Background("origin of migrations", clock)
+        self._target: Background[SideReading] = Background("target of migrations", clock)
+        self._history: dict[str, deque[SideReading]] = {"origin": deque(), "target": deque()}
+        self._seen: dict[TopicPartition, dict[int, int]] = {}
+        self._looked_s: float | None = None
+
+    def start_due(self) -> None:
+        """Start the readings that are not running, without waiting for them."""
+        now_s = self._clock.elapsed_s()
+        agreements = self._agreements()
+        if agreements or self._looked_s is None or now_s - self._looked_s >= _LOOK_S or self._agreed.result is not None:
+            self._looked_s = now_s
+            self._agreed.start(self._read_agreements)
+        if not agreements:
+            return
+        mirrored = frozenset(own.topic for own in agreements if own.method == MigrationMethod.MIRRORED)
+        wanted = WantedPartitions([own.name for own in agreements], mirrored)
+        self._target.start(lambda: self._target_reader.read(wanted))
+        # A shielded partition causes no call, and if all are shielded nothing is asked at all.
+        called = [own.name for own in agreements if not own.shielded]
+        if called:
+            asked = WantedPartitions(called, epochs={name: [*epochs] for name, epochs in self._acknowledged().items()})
+            self._origin.start(lambda: self._origin_reader.read(asked))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of a tick; none without a migration. It waits for nothing."""
+        self._agreed.take()
+        if self._target.take():
+            self._keep("target", self._target.result)
+        if self._origin.take():
+            self._keep("origin", self._origin.result)
+            self._see(self._origin.result)
+        agreements = self._agreements()
+        if not agreements:
+            return []
+        origin = self._facts("origin", self._origin)
+        facts = MigrationFacts(
+            agreements,
+            {} if self._agreed.result is None else self._agreed.result[1],
+            origin,
+            self._facts("target", self._target),
+            None if origin.now is None else _last_before(self._history["target"], origin.now.began_s),
+            self._acknowledged(),
+            self._slip_ratio,
+        )
+        return migration_rows(facts)
+
+    def shift(self) -> None:
+        """Forget earlier readings, because the wall clock was set: their times are of another one."""
+        for history in self._history.values():
+            history.clear()
+
+    def close(self) -> None:
+        """Close every connection that is not in use."""
+        for reader in (self._origin_reader, self._target_reader, self._topic):
+            reader.close()
+
+    def _agreements(self) -> Sequence[PartitionAgreement]:
+        return () if self._agreed.result is None else self._agreed.result[0]
+
+    def _keep(self, side: str, reading: SideReading | None) -> None:
+        history = self._history[side]
+        if reading is None or (history and reading.began_s - history[-1].began_s < _KEEP_EVERY_S):
+            return
+        history.append(reading)
+        while len(history) > 1 and reading.began_s - history[1].began_s >= _GROUP_RATE_S:
+            history.popleft()
+
+    def _facts(self, side: str, background: Background[SideReading]) -> SideFacts:
+        now, last = background.recent(self._stale_s), background.result
+        history = self._history[side]
+        return SideFacts(
+            now,
+            None if now is None else _earlier(history, now, _RATE_S),
+            None if now is None else _earlier(history, now, _GROUP_RATE_S),
+            "" if now is not None else background.error or "it has not answered yet",
+            None if last is None else last.groups,
+        )
+
+    def _see(self, reading: SideReading | None) -> None:
+        """Keep how far the log was replicated under each leader: that was acknowledged, whatever the acks."""
+        for name, epoch in ({} if reading is None else reading.leader_epochs).items():
+            end = None if reading is None else reading.logs[name].end
+            if end is not None:
+                seen = self._seen.setdefault(name, {})
+                seen[epoch] = max(end, seen.get(epoch, 0))
+                for old in sorted(seen)[:-_KEPT_EPOCHS]:
+                    del seen[old]
+
+    def _acknowledged(self) -> dict[TopicPartition, dict[int, int]]:
+        """Return what routers have reported and what was seen, the furthest of them."""
+        known = acknowledged_ends(() if self._agreed.result is None else self._agreed.result[1].values())
+        for name, seen in self._seen.items():
+            of_partition = known.setdefault(name, {})
+            for epoch, end in seen.items():
+                of_partition[epoch] = max(end, of_partition.get(epoch, 0))
+        return known
+
+
+class AgreementFollower:
+    """Reads the agreement topic of the watched cluster to its end, and follows it from then on.
+
+    Args:
+        settings: all settings.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._kafka = settings.cluster
+        self._reader: AgreementReader | None = None
+
+    def read(self) -> Agreements:
+        """Return all agreements and reports; none if the topic does not exist.
+
+        Raises:
+            HeadroomError: the topic could not be read to its end.
+        """
+        if self._reader is None:
+            self._reader = AgreementReader(self._consumer())
+        try:
+            if not self._reader.exists():
+                return (), {}
+            self._reader.read_to_end(_AGREEMENT_S)
+        except HeadroomError:
+            self.close()
+            raise
+        return tuple(self._reader.agreements.values()), dict(self._reader.reports)
+
+    def close(self) -> None:
+        """Close the consumer."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _consumer(self) -> KafkaConsumer:
+        options = connection_options(self._kafka) | {
+            "group_id": None,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed",
+        }
+        consumer = new_client(KafkaConsumer, **options)
+        create_no_topics(consumer._client.cluster)
+        return consumer
+
+
+def _earlier(history: Sequence[SideReading], now: SideReading, span_s: float) -> SideReading | None:
+    """Return the newest reading that is a span older; the oldest one, if none is, and None without another one."""
+    older = [reading for reading in history if reading.began_s < now.began_s]
+    return next((one for one in reversed(older) if now.began_s - one.began_s >= span_s), older[0] if older else None)
+
+
+def _last_before(history: Sequence[SideReading], began_s: float) -> SideReading | None:
+    return next((one for one in reversed(history) if one.began_s <= began_s), None)

@@ -1,0 +1,209 @@
+"""Rows of the message kind ``migrations``, from what was read of both clusters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.cluster.collector.migration.side_reader import SideReading
+from headroom.planning.migration.agreement import missing_routers
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.bounds import MOST_IN_ARRAY
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import PartitionAgreement, RouterReport
+
+Row = dict[str, Any]
+_AGREED = (
+    *("topic", "partition", "migration", "number", "status", "method", "end_offset", "target_base_offset"),
+    *("ignore_origin", "origin_end", "shielded", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
+    *("target_topic_id", "origin_position", "origin_offsets_per_s", "origin_read_ms"),
+)
+
+
+@dataclass(frozen=True)
+class SideFacts:
+    """What is known of one cluster.
+
+    Attributes:
+        now: newest reading; None if there is none that is recent enough.
+        before: an earlier one, for the rates of logs; None without one.
+        long_before: an earlier one, for the rates of groups, which commit now and then; None without one.
+        error: why there is no reading; empty if there is one.
+        last_groups: groups of the last reading, however old; None if they were never listed.
+    """
+
+    now: SideReading | None = None
+    before: SideReading | None = None
+    long_before: SideReading | None = None
+    error: str = ""
+    last_groups: Mapping[str, bool | None] | None = None
+
+
+@dataclass(frozen=True)
+class MigrationFacts:
+    """What is known of the migrations at a tick.
+
+    Attributes:
+        agreements: what was agreed.
+        reports: reports of the routers by name.
+        origin: the origin.
+        target: the target.
+        earlier_target: reading of the target from before the origin's.
+        acknowledged: offset after the last record that is known to be acknowledged, by partition and leader epoch.
+        slip_ratio: ``alerts.slip_ratio``.
+    """
+
+    agreements: Sequence[PartitionAgreement]
+    reports: Mapping[str, RouterReport] = field(default_factory=dict)
+    origin: SideFacts = SideFacts()
+    target: SideFacts = SideFacts()
+    earlier_target: SideReading | None = None
+    acknowledged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
+    slip_ratio: float = 0.5
+
+
+def migration_rows(facts: MigrationFacts) -> list[Row]:
+    """Return the rows of the kind ``migrations``, one per partition, in the order of names.
+
+    Args:
+        facts: what is known at the tick.
+    """
+    agreed: dict[str, dict[str, int]] = defaultdict(dict)
+    acks: dict[str, set[str]] = defaultdict(set)
+    for name, report in facts.reports.items():
+        for migration, number in report.agreed.items():
+            agreed[migration][name] = number
+            if report.acks is not None:
+                acks[migration].add(report.acks)
+    readers = {topic: _readers(facts, topic) for topic in {own.topic for own in facts.agreements}}
+    return [
+        _row(own, facts, agreed[own.migration], sorted(acks[own.migration]), readers[own.topic])
+        for own in sorted(facts.agreements, key=lambda own: (own.name, own.origin_cluster_id))
+    ]
+
+
+def acknowledged_ends(reports: Iterable[RouterReport]) -> dict[TopicPartition, dict[int, int]]:
+    """Return what routers report as acknowledged, the furthest of them by partition and leader epoch."""
+    ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+    for report in reports:
+        for own in report.acknowledged:
+            of_partition = ends[TopicPartition(own.topic, own.partition)]
+            of_partition[own.leader_epoch] = max(own.end, of_partition.get(own.leader_epoch, 0))
+    return dict(ends)
+
+
+def _row(
+    agreement: PartitionAgreement,
+    facts: MigrationFacts,
+    agreed: Mapping[str, int],
+    acks: Sequence[str],
+    readers: Sequence[str] | None,
+) -> Row:
+    name = agreement.name
+    missing = missing_routers(agreement, agreed)
+    # Those that are missing come first: what is cut off are routers that have agreed.
+    routers = [*missing, *(router for router in agreement.routers if router not in missing)][:MOST_IN_ARRAY]
+    origin = SideFacts(error="nothing calls it: shielded") if agreement.shielded else facts.origin
+    earlier = None if facts.earlier_target is None else facts.earlier_target.logs.get(name)
+    rules = None if origin.now is None else origin.now.rules.get(name.topic)
+    return {
+        **{column: getattr(agreement, column) for column in _AGREED},
+        "routers": routers,
+        "missing_routers": list(missing)[:MOST_IN_ARRAY],
+        "acks": list(acks),
+        "origin": _side(origin, name),
+        "target": _side(facts.target, name),
+        "origin_error": origin.error or None,
+        "target_error": facts.target.error or None,
+        "earlier_target_end": None if earlier is None else earlier.end,
+        **_settings(rules),
+        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {})),
+        "sync_origin_offset": None,
+        "sync_target_offset": None,
+        "groups": None if readers is None else [_group(group, name, origin, facts.target) for group in readers],
+        "slip_ratio": facts.slip_ratio,
+    }
+
+
+def _side(facts: SideFacts, name: TopicPartition) -> Row | None:
+    now = facts.now
+    if now is None:
+        return None
+    log, topic_id = now.logs.get(name, LogOffsets()), now.topic_ids.get(name.topic)
+    before = facts.before
+    # A topic that was recreated has another log.
+    is_same = before is not None and before.topic_ids.get(name.topic) == topic_id
+    earlier = before.logs.get(name) if before is not None and is_same else None
+    epoch = now.leader_epochs.get(name)
+    return {
+        "read_ms": now.read_ms,
+        "topic_id": topic_id,
+        "leader_epoch": epoch,
+        "log_start_offset": log.start,
+        "log_end_offset": log.end,
+        "stable_offset": log.stable,
+        "leader_end_offset": None if epoch is None else now.epoch_ends.get(name, {}).get(epoch),
+        "newest_ms": log.newest_ms,
+        "prev_read_ms": None if before is None or earlier is None else before.read_ms,
+        "prev_log_end_offset": None if earlier is None else earlier.end,
+    }
+
+
+def _settings(rules: TopicRules | None) -> Row:
+    known = rules or TopicRules()
+    return {
+        "cleanup_policy": known.cleanup_policy,
+        "retention_ms": known.retention_ms,
+        "retention_bytes": known.retention_bytes,
+        "min_insync_replicas": known.min_insync_replicas,
+        "unclean_elections": known.unclean_elections,
+    }
+
+
+def _epochs(now: SideReading | None, name: TopicPartition, acknowledged: Mapping[int, int]) -> list[Row]:
+    ends = {} if now is None else now.epoch_ends.get(name, {})
+    return [
+        {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
+        for epoch, end in sorted(acknowledged.items())
+    ][-MOST_IN_ARRAY:]
+
+
+def _readers(facts: MigrationFacts, topic: str) -> list[str] | None:
+    """Return the groups that have committed offsets of a topic on either cluster; None if they are not known.
+
+    While the origin does not answer, its last groups count: their places are unknown, and they are not gone.
+    """
+    known = facts.origin.last_groups
+    if known is None:
+        return None
+    origin = facts.origin.now
+    on_origin = set(known) if origin is None else {g for g, own in origin.committed.items() if _has(own, topic)}
+    target = facts.target.now
+    on_target = set() if target is None else {g for g, own in target.committed.items() if _has(own, topic)}
+    groups = sorted(on_origin | on_target)
+    # A list that was cut would let a group be overlooked.
+    return None if len(groups) > MOST_IN_ARRAY else groups
+
+
+def _has(offsets: Mapping[TopicPartition, int], topic: str) -> bool:
+    return any(name.topic == topic for name in offsets)
+
+
+def _group(group: str, name: TopicPartition, origin: SideFacts, target: SideFacts) -> Row:
+    times = origin if origin.now is not None else target
+    return {
+        "group": group,
+        "active": None if origin.now is None else (origin.now.groups or {}).get(group),
+        "read_ms": None if times.now is None else times.now.read_ms,
+        "origin_offset": _committed(origin.now, group, name),
+        "target_offset": _committed(target.now, group, name),
+        "prev_read_ms": None if times.long_before is None else times.long_before.read_ms,
+        "prev_origin_offset": _committed(origin.long_before, group, name),
+        "prev_target_offset": _committed(target.long_before, group, name),
+    }
+
+
+def _committed(reading: SideReading | None, group: str, name: TopicPartition) -> int | None:
+    return None if reading is None else reading.committed.get(group, {}).get(name)

@@ -1,0 +1,179 @@
+"""Rows of the message kind ``migrations``: what the collector read, as a judgement takes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from headroom.planning.migration.known import known_offset
+from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.bounds import MOST_COUNTED
+from headroom.schemas.migrations import METHODS, STATUSES, PartitionAgreement
+from headroom.schemas.tick_messages import REQUIRED, typed_columns
+
+Row = Mapping[str, Any]
+_KIND = "migrations"
+_NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-MOST_COUNTED, MOST_COUNTED)}
+_TYPES = dict(column.split(" ", 1) for column in typed_columns(_KIND))
+_SCALARS = {name: of for name, of in _TYPES.items() if "<" not in of}
+_NAMES = tuple(name for name, of in _TYPES.items() if of == "ARRAY<STRING>")
+_STRUCTS = {
+    name: dict(field.split(" ") for field in of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", "))
+    for name, of in _TYPES.items()
+    if "STRUCT<" in of
+}
+_AGREED = tuple(name.name for name in fields(PartitionAgreement))
+
+
+def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
+    """Return the reading of a partition; None if the row is of a newer Headroom, whose words this one does not know.
+
+    Args:
+        row: a row of the kind ``migrations``, as parsed JSON.
+        tick_ms: time of its tick, epoch milliseconds.
+
+    Raises:
+        ValueError: a value is none of its column, so that other values may be wrong too.
+        KeyError: a column that every row has is missing.
+    """
+    _require_values(row)
+    if row["status"] not in STATUSES or row["method"] not in METHODS:
+        return None
+    origin, target = row.get("origin"), row.get("target")
+    epochs = [epoch for epoch in row.get("epochs") or () if epoch.get("leader_epoch") is not None]
+    groups, sync = row.get("groups"), (row.get("sync_origin_offset"), row.get("sync_target_offset"))
+    routers, missing = row.get("routers") or (), frozenset(row.get("missing_routers") or ())
+    agreement = _agreement(row)
+    return MigrationReading(
+        agreement,
+        tick_ms,
+        _log(origin),
+        _log(target),
+        row.get("earlier_target_end"),
+        origin is not None,
+        row.get("origin_error") or "",
+        (origin or {}).get("topic_id"),
+        (target or {}).get("topic_id"),
+        _end_rate(origin),
+        _end_rate(target),
+        (origin or {}).get("leader_end_offset"),
+        _rules(row),
+        tuple(row.get("acks") or ()),
+        {router: agreement.number for router in routers if router not in missing},
+        _numbers(epochs, "acknowledged_end"),
+        _numbers(epochs, "epoch_end"),
+        None if None in sync else sync,
+        None if groups is None else tuple(_group(group) for group in groups),
+        *(() if row.get("slip_ratio") is None else (row["slip_ratio"],)),
+    )
+
+
+def _require_values(row: Row) -> None:
+    """Check a row by the columns of its kind, because the topic may have records of others.
+
+    Raises:
+        ValueError: a value is none of its column, or a required one is missing.
+    """
+    if not isinstance(row, dict) or any(row.get(name) is None for name in REQUIRED[_KIND]):
+        raise ValueError("a row lacks a required column")
+    _require_scalars(row, _SCALARS)
+    for name, columns in _STRUCTS.items():
+        value = row.get(name)
+        for struct in [] if value is None else value if isinstance(value, list) else [value]:
+            if not isinstance(struct, dict):
+                raise ValueError(f"{name} is no object")
+            _require_scalars(struct, columns)
+    for name in _NAMES:
+        if not all(isinstance(text, str) for text in row.get(name) or ()):
+            raise ValueError(f"{name} has something else than names")
+
+
+def _require_scalars(values: Row, columns: Mapping[str, str]) -> None:
+    for name, of in columns.items():
+        value = values.get(name)
+        if value is not None and not _is_of(value, of):
+            raise ValueError(f"{name} is no {of}")
+
+
+def _is_of(value: Any, of: str) -> bool:
+    if of in _NUMBERS:
+        least, most = _NUMBERS[of]
+        return type(value) is int and least <= value <= most
+    if of == "DOUBLE":
+        return type(value) in (int, float) and math.isfinite(value)
+    return isinstance(value, bool if of == "BOOLEAN" else str)
+
+
+def _agreement(row: Row) -> PartitionAgreement:
+    known = {name: row[name] for name in _AGREED if row.get(name) is not None}
+    # Names are only counted and shown here.
+    return PartitionAgreement(
+        **{
+            "number": 0,
+            "origin_cluster_id": "",
+            "target_cluster_id": "",
+            **known,
+            "routers": tuple(known.get("routers", ())),
+        }
+    )
+
+
+def _log(side: Row | None) -> LogOffsets:
+    if side is None:
+        return LogOffsets()
+    return LogOffsets(
+        side.get("log_start_offset"), side.get("log_end_offset"), side.get("stable_offset"), side.get("newest_ms")
+    )
+
+
+def _rules(row: Row) -> TopicRules | None:
+    columns = ("cleanup_policy", "retention_ms", "retention_bytes", "min_insync_replicas", "unclean_elections")
+    values = [row.get(column) for column in columns]
+    return None if values == [None] * len(columns) else TopicRules(*values)
+
+
+def _numbers(epochs: list[Row], column: str) -> dict[int, int]:
+    return {epoch["leader_epoch"]: epoch[column] for epoch in epochs if epoch.get(column) is not None}
+
+
+def _end_rate(side: Row | None) -> float | None:
+    if side is None:
+        return None
+    return rate_of(
+        side.get("prev_log_end_offset"), side.get("log_end_offset"), side.get("prev_read_ms"), side.get("read_ms")
+    )
+
+
+def rate_of(before: int | None, after: int | None, before_ms: int | None, after_ms: int | None) -> float | None:
+    """Return the growth of an offset per second; None if it is unknown, or if the offset fell.
+
+    Args:
+        before: offset at the earlier time.
+        after: offset at the later time.
+        before_ms: the earlier time, milliseconds.
+        after_ms: the later time, milliseconds.
+    """
+    own, other = known_offset(before), known_offset(after)
+    if own is None or other is None or before_ms is None or after_ms is None or other < own or after_ms <= before_ms:
+        return None
+    return 1000 * (other - own) / (after_ms - before_ms)
+
+
+def _group(group: Row) -> GroupReading:
+    """Return a group with the rate of the cluster on which it reads: the one on which its offset has grown."""
+    times = group.get("prev_read_ms"), group.get("read_ms")
+    rates = [
+        rate_of(group.get(f"prev_{side}_offset"), group.get(f"{side}_offset"), *times) for side in ("origin", "target")
+    ]
+    # A group that has no offset on the target yet reads on the origin.
+    known = [rate for rate in rates if rate is not None]
+    return GroupReading(
+        group["group"],
+        group.get("origin_offset"),
+        group.get("target_offset"),
+        max(known, default=None),
+        group.get("active"),
+    )

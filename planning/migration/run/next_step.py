@@ -1,0 +1,58 @@
+"""The next step of a partition in a migration, and whether it has come as far as a run is to bring it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+
+from headroom.planning.migration.run.planned_step import planned_step
+from headroom.planning.migration.run.seen import RunStep, RunTerms, SeenPartition
+from headroom.planning.migration.run.used_step import used_step
+from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
+
+_ORDER = tuple(MigrationStatus)
+
+
+class RunGoal(str, Enum):
+    """How far a run brings its partitions.
+
+    STARTED: the target is in use. MIGRATED: the origin has reached its end offset. AGED: retention has passed there.
+    """
+
+    STARTED = "started"
+    MIGRATED = "migrated"
+    AGED = "aged"
+
+
+_STATUS_OF = {
+    RunGoal.STARTED: MigrationStatus.MIGRATING,
+    RunGoal.MIGRATED: MigrationStatus.MIGRATED,
+    RunGoal.AGED: MigrationStatus.AGED,
+}
+
+
+def next_step(
+    agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
+) -> RunStep:
+    """Return the next step of a partition. Steps are small: the one after it follows from another reading.
+
+    Args:
+        agreement: what was agreed about it.
+        seen: both clusters; the target was read first, and the origin after the routers' reports.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+        terms: what the run is asked for.
+        number: number of the next agreement of the migration.
+    """
+    if agreement.status == MigrationStatus.PLANNED:
+        step = planned_step(agreement, seen, agreed, terms, number)
+    else:
+        step = used_step(agreement, seen, terms)
+    if agreement.shielded and step.waits_for and not seen.is_origin_up:
+        return replace(step, waits_for="the end of its shield: headroom migration shield --off")
+    return step
+
+
+def has_reached(agreement: PartitionAgreement, goal: RunGoal) -> bool:
+    """Return whether a partition has come so far."""
+    return _ORDER.index(MigrationStatus(agreement.status)) >= _ORDER.index(_STATUS_OF[goal])

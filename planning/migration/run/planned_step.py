@@ -1,0 +1,134 @@
+"""Next step of a planned partition: wait for routers and producers, agree again, or start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from headroom.planning.migration.agreed_end import end_offset
+from headroom.planning.migration.agreement import NextStep, readiness
+from headroom.planning.migration.run.seen import OriginReading, RunStep, RunTerms, SeenPartition
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
+from headroom.schemas.text.amounts import join_names
+
+_NO_ANSWER = "the origin to answer"
+
+
+def planned_step(
+    agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
+) -> RunStep:
+    """Return the next step of a planned partition.
+
+    Args:
+        agreement: what was agreed about it.
+        seen: both clusters; the origin was read after the routers' reports.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+        terms: what the run is asked for.
+        number: number of the next agreement of the migration.
+    """
+    if agreement.ignore_origin:
+        return _start_of_ignored(agreement, seen, agreed)
+    if not seen.is_origin_up:
+        return _ignored(agreement, seen, number) if terms.ignore_origin else RunStep(waits_for=_NO_ANSWER)
+    if agreement.method == MigrationMethod.ROUTED:
+        return _routed(agreement, seen, agreed, terms, number)
+    return _moved_by_hand(agreement, seen, number)
+
+
+def _routed(
+    agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
+) -> RunStep:
+    found = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
+    other_routers = bool(terms.routers) and set(terms.routers) != set(agreement.routers)
+    if found.step is NextStep.AGREE_AGAIN or other_routers:
+        end = end_offset(seen.log.end, seen.offsets_per_s, terms.prepare_s)
+        if end is None:
+            return RunStep(waits_for="a write rate, to agree again")
+        routers = terms.routers or agreement.routers
+        again = replace(agreement, end_offset=end, number=number, routers=routers)
+        return RunStep(replace(again, **_terms_of(reading_of(seen))))
+    if found.step is NextStep.WAIT:
+        return RunStep(waits_for=_routers_text(found.missing))
+    return _start(agreement, seen.target.end)
+
+
+def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
+    """Start once producers have left the origin: its log end is the end offset."""
+    end, stable, target_end = seen.log.end, seen.log.stable, seen.target.end
+    if end is None or stable is None or target_end is None:
+        return RunStep(waits_for="the log ends of both clusters")
+    is_linked = agreement.method == MigrationMethod.LINKED
+    if is_linked and target_end > end:
+        rule = f"has diverged: the target ends at {target_end:,}, beyond the origin's {end:,}"
+        remedy = "See who writes to the target, or whether the origin was recreated."
+        return RunStep(refusal=HeadroomError(str(agreement.name), rule, remedy))
+    if not seen.is_topic_quiet:
+        return RunStep(waits_for="producers to leave the origin")
+    if stable < end:
+        return RunStep(waits_for=f"the end of a transaction at offset {stable:,}")
+    if is_linked and target_end < end:
+        return RunStep(waits_for=f"the link to copy {end - target_end:,} offsets")
+    planned = replace(agreement, end_offset=end, **_terms_of(reading_of(seen)))
+    if agreement.end_offset not in (None, end):
+        return RunStep(replace(planned, number=number))
+    # A link keeps offsets, so that client offsets are those of the target.
+    return _start(planned, end if is_linked else target_end)
+
+
+def _start(agreement: PartitionAgreement, base: int | None) -> RunStep:
+    if base is None:
+        return RunStep(waits_for="the log end of the target")
+    return RunStep(replace(agreement, status=MigrationStatus.MIGRATING.value, target_base_offset=base))
+
+
+def _ignored(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
+    """Agree that the origin is ignored, with an end offset that it has not passed by its last known rate."""
+    reading = seen.last or reading_in(agreement)
+    if agreement.method == MigrationMethod.LINKED:
+        # Offsets are the same on both: the link's last one is all that there will be.
+        end = seen.target.end
+    else:
+        end = reading and end_offset(reading.end, reading.offsets_per_s, max(0, seen.now_ms - reading.read_ms) / 1000)
+    if end is None:
+        rule = "cannot ignore its origin: the last log end or write rate of it is unknown"
+        remedy = "Wait until the origin answers, or withdraw the partition: headroom migration cancel."
+        return RunStep(refusal=HeadroomError(str(agreement.name), rule, remedy))
+    return RunStep(replace(agreement, end_offset=end, number=number, ignore_origin=True, **_terms_of(reading)))
+
+
+def _start_of_ignored(agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int]) -> RunStep:
+    # Its end offset is for good, wherever the log of an origin that is back ends.
+    found = readiness(agreement, agreed, agreement.end_offset)
+    if found.missing:
+        return RunStep(waits_for=_routers_text(found.missing))
+    is_linked = agreement.method == MigrationMethod.LINKED
+    return _start(agreement, agreement.end_offset if is_linked else seen.target.end)
+
+
+def reading_of(seen: SeenPartition) -> OriginReading | None:
+    """Return the present reading of the origin; None if it is down."""
+    return None if seen.log.end is None else OriginReading(seen.log.end, seen.offsets_per_s, seen.now_ms)
+
+
+def reading_in(agreement: PartitionAgreement) -> OriginReading | None:
+    """Return the reading of the origin that an agreement has; None without one."""
+    end, read_ms = agreement.origin_position, agreement.origin_read_ms
+    if end is None or read_ms is None:
+        return None
+    return OriginReading(end, agreement.origin_offsets_per_s, read_ms)
+
+
+def _terms_of(reading: OriginReading | None) -> dict[str, Any]:
+    if reading is None:
+        return {}
+    return {
+        "origin_position": reading.end,
+        "origin_offsets_per_s": reading.offsets_per_s,
+        "origin_read_ms": reading.read_ms,
+    }
+
+
+def _routers_text(missing: tuple[str, ...]) -> str:
+    return f"routers to agree: {join_names(missing)}" if missing else "the log end of the origin"

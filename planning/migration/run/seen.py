@@ -1,0 +1,88 @@
+"""What a run rests on: its terms, what it sees of a partition, and the step that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.planning.migration.readings import LogOffsets
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
+
+
+@dataclass(frozen=True)
+class RunTerms:
+    """What a run is asked for.
+
+    Attributes:
+        migration: name of the migration.
+        method: how records and readers get to the target.
+        routers: names of the routers that have to agree; empty: those that were named before.
+        prepare_s: time that a switch needs to be prepared, seconds.
+        ignore_origin: whether readers give up a partition whose origin is down, or has reached its end offset.
+        accept_loss: whether readers continue on the target where the origin has lost records below the end offset.
+    """
+
+    migration: str
+    method: MigrationMethod
+    routers: tuple[str, ...] = ()
+    prepare_s: float = 300.0
+    ignore_origin: bool = False
+    accept_loss: bool = False
+
+
+@dataclass(frozen=True)
+class OriginReading:
+    """One reading of a partition's log on the origin.
+
+    Attributes:
+        end: log end offset.
+        offsets_per_s: rate at which it grew, offsets per second; None if unknown.
+        read_ms: time of the reading, epoch milliseconds.
+    """
+
+    end: int
+    offsets_per_s: float | None
+    read_ms: int
+
+
+@dataclass(frozen=True)
+class SeenPartition:
+    """What is seen of a partition, the target first, then routers, then the origin.
+
+    Attributes:
+        log: its log on the origin; all None if the origin is down or shielded.
+        target: its log on the target; all None if unknown.
+        now_ms: time, epoch milliseconds.
+        offsets_per_s: rate at which the origin's log grows, offsets per second; None if unknown.
+        is_quiet: whether the log has not grown for ``migration.quiet_s``.
+        is_topic_quiet: whether no log of its topic has.
+        last: newest reading of the origin; None if there was none.
+    """
+
+    log: LogOffsets
+    target: LogOffsets
+    now_ms: int
+    offsets_per_s: float | None = None
+    is_quiet: bool = False
+    is_topic_quiet: bool = False
+    last: OriginReading | None = None
+
+    @property
+    def is_origin_up(self) -> bool:
+        """Whether the partition's leader on the origin has answered."""
+        return self.log.end is not None
+
+
+@dataclass(frozen=True)
+class RunStep:
+    """What a run does next with a partition.
+
+    Attributes:
+        after: its agreement from now on; None: it stays as it is.
+        waits_for: what has to come first; empty if nothing has.
+        refusal: why the run ends here; None if it does not.
+    """
+
+    after: PartitionAgreement | None = None
+    waits_for: str = ""
+    refusal: HeadroomError | None = None

@@ -1,0 +1,97 @@
+"""Migrations from the messages of a tick to their tables, and ticks without any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.groups.fuzz.made import tick as fuzzed_tick
+from headroom.schemas.tables import MIGRATION_GROUPS, MIGRATION_OFFSETS, MIGRATION_PROGRESS
+from headroom.schemas.tick_messages import COUNTED_KINDS
+from headroom.streaming.jobs.silver import silver_rows
+from headroom.streaming.queries.whole_ticks import CompleteTicksReader
+from headroom.streaming.transforms import decode
+from headroom.streaming.transforms.decode import with_headers
+from headroom.streaming.transforms.migrations import (
+    MIGRATION_COLUMNS,
+    judged_migrations,
+    migration_rows,
+    ticks_with_migrations,
+)
+from tests.spark.support import ListTopic
+from tests.spark.ticks import TICK_MS, broker, message, move, records
+
+(ROW,) = next(m["rows"] for m in fuzzed_tick("c1", TICK_MS) if m["kind"] == "migrations")
+TICK = ("c1", TICK_MS)
+
+
+def sent(migrations: int, claimed: int) -> list[dict[str, Any]]:
+    """A tick with some messages of migrations, of which its end has another number."""
+    rows = [ROW | {"partition": number} for number in range(migrations)]
+    return [
+        message("brokers", 0, [broker(1, 5, None)]),
+        message("moves", 1, [move("t", 0, 1, [1])]),
+        *(message("migrations", 2 + number, [row]) for number, row in enumerate(rows)),
+        message(
+            "tick_end",
+            9,
+            None,
+            first_offset=0,
+            lane_messages=2,
+            messages={"brokers": 1, "moves": 1} | ({"migrations": claimed} if claimed else {}),
+        ),
+    ]
+
+
+def judged(spark: SparkSession, messages: list[dict[str, Any]]) -> tuple[list[Any], Any]:
+    """Complete ticks of some messages, and the progress of their migrations."""
+    reader = CompleteTicksReader(ListTopic(spark, messages), MIGRATION_COLUMNS)  # type: ignore[arg-type]
+    with reader.read(records(spark, messages)) as complete:
+        return complete.ticks, judged_migrations(complete.messages, ticks_with_migrations(complete.status))
+
+
+def test_a_tick_has_the_progress_of_each_partition_and_the_rows_of_both_tables(spark: SparkSession) -> None:
+    ticks, progress = judged(spark, sent(2, 2))
+    assert ticks == [TICK]
+    assert sorted(one.partition for one in progress[TICK]) == [0, 1]
+    rows = migration_rows(progress)
+    columns = [name for name in MIGRATION_PROGRESS.names() if name != "date"]
+    assert [sorted(row) for row in rows[MIGRATION_PROGRESS][TICK]] == [sorted(columns)] * 2
+    assert [row["left_offsets"] for row in rows[MIGRATION_GROUPS][TICK]] == [1_600] * 2
+
+
+def test_a_tick_without_migrations_asks_spark_for_nothing(spark: SparkSession) -> None:
+    assert judged(spark, sent(0, 0)) == ([TICK], {})
+    assert migration_rows({}) == {MIGRATION_GROUPS: {}, MIGRATION_PROGRESS: {}}
+
+
+def test_a_message_that_is_missing_costs_the_progress_and_not_the_verdicts(spark: SparkSession) -> None:
+    assert judged(spark, sent(1, 2)) == ([TICK], {})
+
+
+def test_a_message_that_cannot_be_read_costs_its_own_partitions(spark: SparkSession) -> None:
+    messages = sent(2, 2)
+    messages[2]["rows"][0]["end_offset"] = "x"
+    ticks, progress = judged(spark, messages)
+    assert ticks == [TICK]
+    assert [one.partition for one in progress[TICK]] == [1]
+
+
+def test_a_reader_from_before_the_kind_finds_the_tick_complete(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "ALERT_KINDS", (*COUNTED_KINDS, "tick_end"))
+    assert judged(spark, sent(2, 2)) == ([TICK], {})
+
+
+def test_silver_has_a_row_for_each_side_and_the_reason_of_one_that_was_not_read(spark: SparkSession) -> None:
+    down = ROW | {"partition": 1, "origin": None, "origin_error": "timed out"}
+    headers = with_headers(records(spark, [message("migrations", 2, [ROW, down])]))
+    rows = {(r["partition"], r["side"]): r for r in silver_rows(headers, MIGRATION_OFFSETS, ["migrations"]).collect()}
+    assert sorted(rows) == [(0, "origin"), (0, "target"), (1, "origin"), (1, "target")]
+    assert (rows[0, "origin"]["log_end_offset"], rows[0, "origin"]["error"]) == (1_000, None)
+    window_s = rows[0, "origin"]["window_ms"] / 1000
+    assert rows[0, "origin"]["offsets_per_s"] == pytest.approx(500 / window_s)
+    assert (rows[1, "origin"]["log_end_offset"], rows[1, "origin"]["error"]) == (None, "timed out")

@@ -1,0 +1,200 @@
+"""The collector of migrations: what it asks, what it waits for, and the rows of a tick."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
+from headroom.cluster.collector.migration.rows import acknowledged_ends
+from headroom.cluster.collector.migration.side_reader import SideReader, SideReading, WantedPartitions
+from headroom.planning.migration.progress.judgement import migration_progress
+from headroom.planning.migration.progress.message_row import reading_of_row
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import AcknowledgedEnd, PartitionAgreement, RouterReport
+from headroom.schemas.tick_messages import row_columns
+
+NAME = TopicPartition("orders", 0)
+AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700_000, 0, "migrating", routers=("a", "b"))
+REPORT = RouterReport("a", "1", "producer", "1", "kafka-python", {"m": 1}, (AcknowledgedEnd("orders", 0, 3, 900),))
+
+
+class FakeSide(SideReader):
+    """Readings of a script; ``wanted`` has what was asked."""
+
+    def __init__(self, clock: FakeClock, end: int, problem: Callable[[], None] = lambda: None) -> None:
+        self._now = clock
+        self._end = end
+        self._problem = problem
+        self.wanted: list[WantedPartitions] = []
+
+    def read(self, wanted: WantedPartitions) -> SideReading:
+        self.wanted.append(wanted)
+        self._problem()
+        now_s, self._end = self._now.s, self._end + 2_000
+        return SideReading(
+            now_s,
+            int(now_s * 1000),
+            {NAME: LogOffsets(0, self._end, self._end, None)},
+            {"orders": "i"},
+            {NAME: 3},
+            {NAME: {3: self._end + 5}},
+            {"orders": TopicRules("delete", 1, -1, 2, False)},
+            {"billing": True},
+            {"billing": {NAME: self._end - 1_000}},
+        )
+
+    def close(self) -> None:
+        return
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.s = 1_000.0
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.s, lambda: self.s)
+
+
+def collector(
+    clock: FakeClock, origin: FakeSide, target: FakeSide, agreed: Callable[[], Agreements]
+) -> MigrationCollector:
+    return MigrationCollector(Settings(), clock.clock(), origin, target, agreed)
+
+
+def assert_released(released: threading.Event) -> None:
+    assert released.wait(30)
+
+
+def rows_after(
+    made: MigrationCollector, count: int, until: Callable[[list[dict[str, Any]]], bool]
+) -> list[dict[str, Any]]:
+    """Rows of the first tick that fulfils a condition, within some ticks."""
+    deadline = time.monotonic() + 10
+    rows: list[dict[str, Any]] = []
+    while time.monotonic() < deadline:
+        made.start_due()
+        rows = made.rows()
+        if until(rows):
+            return rows
+        time.sleep(0.005)
+    raise AssertionError(f"the last rows after {count} s were {rows}")
+
+
+def one_agreement(**terms: Any) -> Agreements:
+    return (PartitionAgreement(**{**AGREED.__dict__, **terms}),), {"a": REPORT}
+
+
+def test_a_row_has_both_sides_the_agreement_and_what_is_missing() -> None:
+    clock = FakeClock()
+    made = collector(clock, FakeSide(clock, 100_000), FakeSide(clock, 0), one_agreement)
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"] and rows[0]["target"]))
+    assert sorted(row) == sorted(row_columns("migrations"))
+    assert (row["end_offset"], row["status"], row["missing_routers"], row["acks"]) == (
+        700_000,
+        "migrating",
+        ["b"],
+        ["1"],
+    )
+    assert (row["origin"]["log_end_offset"], row["origin"]["leader_end_offset"]) == (102_000, 102_005)
+    assert (row["min_insync_replicas"], row["origin_error"], row["target_error"]) == (2, None, None)
+    # The router reports 900; what all in-sync replicas have was acknowledged too.
+    assert row["epochs"] == [{"leader_epoch": 3, "acknowledged_end": 102_000, "epoch_end": 102_005}]
+    assert [(group["group"], group["active"], group["origin_offset"]) for group in row["groups"]] == [
+        ("billing", True, 101_000)
+    ]
+    reading = reading_of_row(row, 1_000_000)
+    assert reading is not None
+    assert migration_progress(reading).at_risk_offsets == 5
+
+
+def test_without_an_agreement_no_cluster_is_asked_and_no_row_is_sent() -> None:
+    clock = FakeClock()
+    origin, target = FakeSide(clock, 0), FakeSide(clock, 0)
+    asked = threading.Event()
+
+    def agreed() -> Agreements:
+        asked.set()
+        return (), {}
+
+    made = collector(clock, origin, target, agreed)
+    made.start_due()
+    assert asked.wait(10)
+    made.start_due()
+    assert made.rows() == []
+    assert (origin.wanted, target.wanted) == ([], [])
+
+
+def test_a_shielded_partition_causes_no_call_to_the_origin() -> None:
+    clock = FakeClock()
+    origin = FakeSide(clock, 100_000)
+    made = collector(clock, origin, FakeSide(clock, 0), lambda: one_agreement(shielded=True))
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"]))
+    assert (row["origin"], row["origin_error"], origin.wanted) == (None, "nothing calls it: shielded", [])
+
+
+def test_an_origin_that_hangs_costs_its_own_columns_and_no_tick() -> None:
+    clock = FakeClock()
+    released = threading.Event()
+    origin = FakeSide(clock, 100_000, lambda: assert_released(released))
+    made = collector(clock, origin, FakeSide(clock, 0), one_agreement)
+    try:
+        began_s = time.monotonic()
+        (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"]))
+        assert time.monotonic() - began_s < 9
+        assert (row["origin"], row["origin_error"], row["epochs"][0]["epoch_end"]) == (
+            None,
+            "it has not answered yet",
+            None,
+        )
+        # One call at a time, however many ticks pass.
+        for _ in range(5):
+            made.start_due()
+            made.rows()
+        assert len(origin.wanted) == 1
+    finally:
+        released.set()
+
+
+def test_an_origin_that_fails_is_unknown_with_its_reason_once_the_last_reading_is_old() -> None:
+    clock = FakeClock()
+    failing = threading.Event()
+
+    def problem() -> None:
+        if failing.is_set():
+            raise HeadroomError("cluster old", "no broker answered", "See that it is up.")
+
+    made = collector(clock, FakeSide(clock, 100_000, problem), FakeSide(clock, 0), one_agreement)
+    rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"]))
+    failing.set()
+    clock.s += 4.0
+    (row,) = rows_after(made, 10, lambda rows: bool(rows))
+    assert row["origin"] is not None
+    clock.s += 60.0
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"] and rows[0]["origin_error"]))
+    assert row["origin"] is None
+    assert "no broker answered" in row["origin_error"]
+    # Its groups are not gone: their places are unknown.
+    assert [(group["group"], group["origin_offset"]) for group in row["groups"]] == [("billing", None)]
+
+
+def test_rates_are_of_readings_some_seconds_apart() -> None:
+    clock = FakeClock()
+    made = collector(clock, FakeSide(clock, 100_000), FakeSide(clock, 0), one_agreement)
+    (first,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"] and rows[0]["target"]))
+    assert first["origin"]["prev_read_ms"] is None
+    clock.s += 10.0
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and (rows[0]["origin"] or {}).get("prev_read_ms")))
+    assert row["origin"]["read_ms"] - row["origin"]["prev_read_ms"] == 10_000
+    assert row["origin"]["log_end_offset"] > row["origin"]["prev_log_end_offset"]
+
+
+def test_of_several_routers_the_furthest_acknowledgement_counts() -> None:
+    other = RouterReport("b", "2", "producer", "1", "", {"m": 1}, (AcknowledgedEnd("orders", 0, 3, 1_000),))
+    assert acknowledged_ends([other, REPORT]) == {NAME: {3: 1_000}}

@@ -1,0 +1,85 @@
+"""Rows of migrations in tick messages, as a judgement takes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.groups.fuzz.made import tick
+from headroom.planning.migration.progress.judgement import migration_progress
+from headroom.planning.migration.progress.message_row import rate_of, reading_of_row
+from headroom.planning.migration.readings import LogOffsets
+from headroom.schemas.tick_messages import row_columns
+
+TICK_MS = 1_000_000_000
+(ROW,) = next(message["rows"] for message in tick("c", TICK_MS) if message["kind"] == "migrations")
+
+
+def test_a_row_has_the_columns_of_its_kind_and_gives_a_reading() -> None:
+    assert sorted(ROW) == sorted(row_columns("migrations"))
+    reading = reading_of_row(json.loads(json.dumps(ROW)), TICK_MS)
+    assert reading is not None
+    assert reading.origin == LogOffsets(0, 1_000, 1_000, TICK_MS)
+    # 500 offsets in the window of the fuzzed ticks.
+    assert reading.write_offsets_per_s == 500 / ((TICK_MS - ROW["origin"]["prev_read_ms"]) / 1000)
+    assert (reading.acknowledged, reading.epoch_ends) == ({3: 900}, {3: 1_000})
+    assert (reading.is_origin_up, reading.missing_routers, reading.acks) == (True, (), ("all",))
+    found = migration_progress(reading)
+    assert (found.left_offsets, found.lost_offsets, found.verdict.value) == (1_000, 0, "on_plan")
+    assert [(group.group, group.left_offsets) for group in found.groups or ()] == [("g", 1_600)]
+
+
+def test_a_side_that_was_not_read_is_unknown_and_names_the_reason() -> None:
+    reading = reading_of_row({**ROW, "origin": None, "origin_error": "timed out", "groups": None}, TICK_MS)
+    assert reading is not None
+    found = migration_progress(reading)
+    assert (found.left_offsets, found.lost_offsets, found.groups) == (None, None, None)
+    assert found.reason == "The origin does not answer (timed out)."
+    # The target's columns are still there.
+    assert reading.target.end == 1_000
+
+
+def test_columns_that_are_missing_are_unknown_and_a_status_of_a_newer_headroom_is_left_out() -> None:
+    least = {name: ROW[name] for name in ("topic", "partition", "migration", "status", "method")}
+    reading = reading_of_row(least, TICK_MS)
+    assert reading is not None
+    assert migration_progress(reading).verdict.value == "no_data"
+    assert reading_of_row({**ROW, "status": "resting"}, TICK_MS) is None
+
+
+def test_a_missing_router_has_not_agreed() -> None:
+    reading = reading_of_row({**ROW, "status": "planned", "routers": ["a", "b"], "missing_routers": ["b"]}, TICK_MS)
+    assert reading is not None
+    assert reading.missing_routers == ("b",)
+
+
+def test_an_offset_that_fell_or_is_unknown_has_no_rate() -> None:
+    assert rate_of(100, 300, 0, 2_000) == 100.0
+    assert rate_of(300, 100, 0, 2_000) is None
+    assert rate_of(None, 100, 0, 2_000) is None
+    assert rate_of(-1, 100, 0, 2_000) is None
+    assert rate_of(100, 300, 2_000, 2_000) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("topic", 5),
+        ("topic", None),
+        ("partition", 2**31),
+        ("end_offset", "700000"),
+        ("end_offset", 10**30),
+        ("end_offset", True),
+        ("origin_offsets_per_s", float("nan")),
+        ("shielded", 1),
+        ("origin", "x"),
+        ("origin", {"log_end_offset": "x"}),
+        ("groups", [{"group": 5}]),
+        ("routers", [5]),
+    ],
+)
+def test_a_value_that_is_none_of_its_column_is_refused(column: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=column if value is not None else "required"):
+        reading_of_row({**ROW, column: value}, TICK_MS)

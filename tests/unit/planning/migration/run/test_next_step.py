@@ -1,0 +1,230 @@
+"""Next step of a partition in a run, by hand, and that each one is an allowed change of the agreement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.planning.migration.agreement import refused_change
+from headroom.planning.migration.readings import LogOffsets
+from headroom.planning.migration.run.next_step import RunGoal, has_reached, next_step
+from headroom.planning.migration.run.seen import OriginReading, RunStep, RunTerms, SeenPartition
+from headroom.schemas.migrations import METHODS, STATUSES, MigrationMethod, PartitionAgreement
+from tests.unit.builders.agreements import agreement
+
+TERMS = RunTerms("move", MigrationMethod.ROUTED, prepare_s=5.0)
+AGREED = {"writer": 1}
+EMPTY = LogOffsets(0, 0, 0)
+DOWN = LogOffsets()
+
+
+def seen(log: LogOffsets | None = None, target: LogOffsets = EMPTY, **more: Any) -> SeenPartition:
+    return SeenPartition(log or LogOffsets(0, 8, 8), target, 60_000, **{"offsets_per_s": 2.0, **more})
+
+
+def step(of: PartitionAgreement, at: SeenPartition, agreed: Any = None, **terms: Any) -> RunStep:
+    return next_step(of, at, AGREED if agreed is None else agreed, replace(TERMS, **terms), 2)
+
+
+def planned(**changes: Any) -> PartitionAgreement:
+    return agreement(**{"target_base_offset": None, **changes})
+
+
+def moved(method: str, **changes: Any) -> PartitionAgreement:
+    return planned(**{"method": method, "end_offset": None, "routers": (), **changes})
+
+
+def test_a_routed_partition_starts_at_the_targets_log_end_once_all_routers_have_agreed() -> None:
+    assert "routers to agree: writer" in step(planned(), seen(), {}).waits_for
+    after = step(planned(), seen(target=LogOffsets(3, 7, 7))).after
+    assert after == planned(status="migrating", target_base_offset=7)
+
+
+def test_a_log_that_is_past_its_end_gets_another_one_for_the_same_routers() -> None:
+    # 11 + 5 s x 2.
+    after = step(planned(), seen(LogOffsets(0, 11, 11))).after
+    assert after is not None
+    assert (after.end_offset, after.number, after.status, after.routers) == (21, 2, "planned", ("writer",))
+    assert (after.origin_position, after.origin_offsets_per_s, after.origin_read_ms) == (11, 2.0, 60_000)
+    assert "a write rate" in step(planned(), seen(LogOffsets(0, 11, 11), offsets_per_s=None)).waits_for
+
+
+def test_other_routers_have_to_agree_to_another_number() -> None:
+    after = step(planned(), seen(), routers=("writer", "reader")).after
+    assert after is not None
+    assert (after.routers, after.number) == (("writer", "reader"), 2)
+    assert step(planned(), seen(), {}, routers=("writer",)).after is None
+
+
+@pytest.mark.parametrize("method", ["drained", "mirrored"])
+def test_without_routers_the_log_end_is_the_end_once_producers_have_left(method: str) -> None:
+    assert "producers to leave" in step(moved(method), seen()).waits_for
+    quiet = seen(target=LogOffsets(0, 5, 5), is_quiet=True, is_topic_quiet=True)
+    after = step(moved(method), quiet).after
+    assert after is not None
+    assert (after.end_offset, after.target_base_offset, after.status, after.number) == (8, 5, "migrating", 1)
+
+
+def test_an_open_transaction_is_waited_for() -> None:
+    assert "transaction at offset 6" in step(moved("drained"), seen(LogOffsets(0, 8, 6), is_topic_quiet=True)).waits_for
+
+
+def test_a_link_starts_at_the_same_offset_once_it_has_copied_all_and_a_target_that_is_ahead_is_refused() -> None:
+    assert "copy 3 offsets" in step(moved("linked"), seen(target=LogOffsets(0, 5, 5), is_topic_quiet=True)).waits_for
+    after = step(moved("linked"), seen(target=LogOffsets(0, 8, 8), is_topic_quiet=True)).after
+    assert after is not None
+    assert (after.end_offset, after.target_base_offset) == (8, 8)
+    refusal = step(moved("linked"), seen(target=LogOffsets(0, 9, 9))).refusal
+    assert "has diverged: the target ends at 9, beyond the origin's 8" in str(refusal)
+
+
+def test_it_is_migrated_when_the_stable_offset_is_at_the_end_and_aged_when_the_log_start_is() -> None:
+    migrating = agreement(status="migrating")
+    assert step(migrating, seen(LogOffsets(0, 12, 9))).waits_for == "1 offsets on the origin"
+    assert step(migrating, seen(LogOffsets(0, 12, 10))).after == agreement(status="migrated")
+    migrated = agreement(status="migrated")
+    assert step(migrated, seen(LogOffsets(9, 12, 12))).waits_for == "retention on the origin"
+    assert step(migrated, seen(LogOffsets(10, 12, 12))).after == agreement(status="aged")
+    assert step(migrating, seen(LogOffsets(10, 12, 12))).after == agreement(status="aged")
+    assert step(agreement(status="aged"), seen(DOWN)) == RunStep()
+
+
+def test_a_dead_origin_is_waited_for_unless_it_is_ignored() -> None:
+    for status in ("planned", "migrating", "migrated"):
+        assert step(agreement(status=status), seen(DOWN)).waits_for == "the origin to answer"
+        shielded = step(agreement(status=status, shielded=True), seen(DOWN))
+        assert "end of its shield" in shielded.waits_for
+    for status in ("migrating", "migrated"):
+        after = step(agreement(status=status), seen(DOWN), ignore_origin=True).after
+        assert after == agreement(status="aged", ignore_origin=True)
+    # One that still gets records would lose them.
+    assert step(agreement(status="migrating"), seen(), ignore_origin=True).waits_for == "2 offsets on the origin"
+    assert step(agreement(status="migrated"), seen(LogOffsets(0, 12, 12)), ignore_origin=True).after is not None
+
+
+def test_an_ignored_origin_ends_at_its_last_end_and_what_its_rate_has_added_for_good() -> None:
+    last = OriginReading(8, 2.0, 50_000)
+    # 8 + 2/s x 10 s.
+    after = step(planned(), seen(DOWN, last=last), ignore_origin=True).after
+    assert after is not None
+    assert (after.end_offset, after.number, after.ignore_origin, after.status) == (28, 2, True, "planned")
+    # After a restart the reading is that of the agreement.
+    of_topic = planned(origin_position=8, origin_offsets_per_s=2.0, origin_read_ms=40_000)
+    resumed = step(of_topic, seen(DOWN), ignore_origin=True).after
+    assert resumed is not None
+    assert resumed.end_offset == 48
+    # Its routers agree to that one, also if the origin is back.
+    assert "writer" in step(after, seen(), AGREED).waits_for
+    started = step(after, seen(target=LogOffsets(0, 0, 0)), {"writer": 2}).after
+    assert started == replace(after, status="migrating", target_base_offset=0)
+    refusal = step(planned(), seen(DOWN), ignore_origin=True).refusal
+    assert "cannot ignore its origin" in str(refusal)
+
+
+def test_an_ignored_link_ends_where_the_target_does() -> None:
+    at = seen(DOWN, LogOffsets(0, 6, 6))
+    after = step(moved("linked"), at, ignore_origin=True).after
+    assert after is not None
+    assert after.end_offset == 6
+    started = step(after, at).after
+    assert started is not None
+    assert started.target_base_offset == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "target_end", "is_lost"),
+    [
+        ("routed", "migrated", 3, True),
+        # Something is on the target, so that the origin was at its end.
+        ("routed", "migrating", 4, True),
+        ("routed", "migrating", 3, False),
+        ("drained", "migrating", 3, True),
+    ],
+)
+def test_an_origin_that_comes_back_shorter_ends_the_run_or_is_accepted(
+    method: str, status: str, target_end: int, is_lost: bool
+) -> None:
+    own = agreement(method=method, status=status)
+    at = seen(LogOffsets(0, 8, 8), LogOffsets(0, target_end, target_end), is_quiet=True)
+    found = step(own, at)
+    assert (found.refusal is not None) == is_lost
+    # A follower that has become the leader knows its high watermark only a moment later.
+    assert step(own, replace(at, is_quiet=False)).refusal is None
+    if is_lost:
+        assert "has lost 2 records on the origin, at offsets 8 to 9" in str(found.refusal)
+        accepted = step(own, at, accept_loss=True).after
+        assert accepted == replace(own, origin_end=8)
+        assert accepted is not None
+        sealed = step(accepted, at).after
+        assert sealed is None or sealed.status == "migrated"
+
+
+def test_an_end_that_only_the_origin_has_is_its_stable_offset_once_it_is_back() -> None:
+    own = agreement(end_offset=None, status="migrating", method="drained")
+    assert step(own, seen(DOWN), ignore_origin=True).after is None
+    after = step(own, seen(LogOffsets(0, 8, 7), is_quiet=True)).after
+    assert after is not None
+    assert after.end_offset == 7
+
+
+def test_a_goal_is_reached_by_each_status_from_it_on() -> None:
+    reached = {goal: [s for s in STATUSES if has_reached(agreement(status=s), goal)] for goal in RunGoal}
+    assert reached == {
+        RunGoal.STARTED: ["migrating", "migrated", "aged"],
+        RunGoal.MIGRATED: ["migrated", "aged"],
+        RunGoal.AGED: ["aged"],
+    }
+
+
+OFFSET = st.none() | st.integers(0, 20)
+LOGS = st.builds(LogOffsets, start=OFFSET, end=OFFSET, stable=OFFSET)
+READINGS = st.none() | st.builds(
+    OriginReading, end=st.integers(0, 20), offsets_per_s=st.none() | st.floats(0, 9), read_ms=st.integers(0, 60_000)
+)
+
+
+@given(
+    st.builds(
+        agreement,
+        end_offset=OFFSET,
+        target_base_offset=st.integers(0, 5),
+        status=st.sampled_from(STATUSES),
+        ignore_origin=st.booleans(),
+        origin_end=OFFSET,
+        method=st.sampled_from(METHODS),
+        shielded=st.booleans(),
+    ),
+    st.builds(
+        SeenPartition,
+        log=LOGS,
+        target=LOGS,
+        now_ms=st.just(60_000),
+        offsets_per_s=st.none() | st.floats(0, 9),
+        is_quiet=st.booleans(),
+        is_topic_quiet=st.booleans(),
+        last=READINGS,
+    ),
+    st.dictionaries(st.just("writer"), st.integers(0, 2)),
+    st.builds(
+        RunTerms,
+        migration=st.just("move"),
+        method=st.just(MigrationMethod.ROUTED),
+        routers=st.sampled_from([(), ("writer",), ("reader",)]),
+        prepare_s=st.floats(0, 9),
+        ignore_origin=st.booleans(),
+        accept_loss=st.booleans(),
+    ),
+)
+def test_every_step_is_an_allowed_change_and_gives_a_reason_if_there_is_none(
+    own: PartitionAgreement, at: SeenPartition, agreed: dict[str, int], terms: RunTerms
+) -> None:
+    found = next_step(own, at, agreed, terms, 2)
+    if found.after is not None:
+        assert refused_change(own, found.after) is None
+        assert found.after != own
+    elif own.status != "aged":
+        assert found.waits_for or found.refusal
