@@ -109,15 +109,12 @@ class ClusterAlerts:
         with self._lock:
             return self._lifecycle.active()
 
-    def evaluate(
-        self, tick_ms: int, statuses: Sequence[ThrottleStatus], migrations: MigrationInputs | None = None
-    ) -> list[AlertEvent]:
+    def evaluate(self, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> list[AlertEvent]:
         """Evaluate one complete tick and return its alert events.
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
             statuses: throttle status of every broker and role.
-            migrations: migrations to the cluster; None if the tick has no data on them.
         """
         with self._lock:
             self._detect_clock_set_back(tick_ms)
@@ -127,6 +124,7 @@ class ClusterAlerts:
         balances = fresh(inputs.balances, tick_ms, watched.balances_stale_after_s())
         elections = fresh(inputs.elections, tick_ms, watched.elections_stale_after_s())
         risks = fresh(inputs.risks, self._elapsed_ms(), watched.risks_stale_after_s())
+        of_tick = inputs.migrations if inputs.migrations and inputs.migrations.tick_ms == tick_ms else None
         tick = RuleInputs(
             statuses,
             self._settings,
@@ -145,7 +143,7 @@ class ClusterAlerts:
             ),
             firing=firing,
             active_resources=resources,
-            migrations=migrations,
+            migrations=None if of_tick is None else MigrationInputs(of_tick.value, inputs.migration_writes),
         )
         assessment = evaluate_rules(tick)
         with self._lock:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from headroom.alerts.cluster_alerts import ClusterAlerts
 from headroom.alerts.faults import Faults
 from headroom.alerts.inputs.cluster_inputs import ClusterInputs, Dated
-from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.lifecycle import known_events
 from headroom.alerts.rules.no_ticks import Machine
@@ -68,22 +67,15 @@ class AlertEngine:
         """Return the last event of every alert that is pending or firing."""
         return [event for alerts in self._all() for event in alerts.active()]
 
-    def evaluate(
-        self,
-        cluster: str,
-        tick_ms: int,
-        statuses: Sequence[ThrottleStatus],
-        migrations: MigrationInputs | None = None,
-    ) -> list[AlertEvent]:
+    def evaluate(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> list[AlertEvent]:
         """Evaluate one complete tick and return its alert events.
 
         Args:
             cluster: name of the cluster.
             tick_ms: time of the tick, epoch milliseconds.
             statuses: throttle status of every broker and role.
-            migrations: migrations to the cluster; None if the tick has no data on them.
         """
-        return self._of(cluster).evaluate(tick_ms, statuses, migrations)
+        return self._of(cluster).evaluate(tick_ms, statuses)
 
     def check_missing_ticks(self, batch_s: float | None = None, machine: Machine | None = None) -> list[AlertEvent]:
         """Return the events of clusters whose ticks are missing; the watchdog calls it periodically.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from headroom.alerts.engine import AlertEngine
-from headroom.alerts.inputs.migrations import MigrationInputs
+from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import ClusterSettings, Settings
@@ -29,8 +29,8 @@ class Watched:
         changes = []
         for _ in range(count):
             second = (self.now_ms - START_MS) // 1000
-            migrations = MigrationInputs(partitions) if is_known else None
-            events = self.engine.evaluate("c", self.now_ms, (), migrations)
+            self.engine.inputs("c").migrations = Dated(partitions, self.now_ms) if is_known else None
+            events = self.engine.evaluate("c", self.now_ms, ())
             self.events += events
             changes += [(second, event.kind.removeprefix("migration_"), event.state) for event in events]
             self.now_ms += 1000

@@ -13,7 +13,6 @@ from headroom.alerts.delivery.receivers.slack_blocks import alert_blocks, change
 from headroom.alerts.delivery.receivers.webhook import WebhookReceiver
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.cluster_inputs import Dated
-from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from headroom.alerts.text.terminal import render_event
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
@@ -199,8 +198,9 @@ def event_of_kind(kind: AlertKind) -> AlertEvent:
     events: list[AlertEvent] = []
     for number, statuses in enumerate(SCENES[kind]):
         passed_ms = number * (10_000 if kind in MIGRATIONS else 120_000)
-        migrations = MigrationInputs([MIGRATIONS[kind]]) if kind in MIGRATIONS else None
-        events += engine.evaluate("c", TICK_MS + passed_ms, statuses, migrations)
+        tick_ms = TICK_MS + passed_ms
+        engine.inputs("c").migrations = Dated([MIGRATIONS[kind]], tick_ms) if kind in MIGRATIONS else None
+        events += engine.evaluate("c", tick_ms, statuses)
     (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]
     return event
 

@@ -243,7 +243,9 @@ def test_acks_matter_no_more_once_the_origin_is_at_its_end() -> None:
         ),
     ],
 )
-def test_a_mirror_is_behind_if_it_is_late_or_copies_nothing(parts: dict[str, Any], severity: Severity, text: str) -> None:
+def test_a_mirror_is_behind_if_it_is_late_or_copies_nothing(
+    parts: dict[str, Any], severity: Severity, text: str
+) -> None:
     found = only(progress(**MIRRORED, **parts), progress(1, **MIRRORED, mirror_eta_s=300.0))
     assert (found.kind, found.severity, found.hold_s) == (AlertKind.MIGRATION_MIRROR_BEHIND, severity, 30.0)
     assert found.summary == f"Migration m: the mirror is behind in 1 of 2 partitions; orders-0: {text}"
