@@ -61,10 +61,14 @@ class AgreementFollower:
     def splits(self) -> dict[TopicPartition, Split]:
         """Return the split of each partition in a migration between the two clusters.
 
+        A partition that is planned without an end offset has none: until producers have left the origin, it is written
+        and read there as if there were no migration.
+
         Raises:
             HeadroomError: a partition of the origin goes to another cluster.
         """
-        return {agreement.name: split_of(agreement) for agreement in self._own().values()}
+        splits = {agreement.name: split_of(agreement) for agreement in self._own().values()}
+        return {name: split for name, split in splits.items() if split.end_offset is not None or split.is_in_use}
 
     def report(self) -> None:
         """Report that the router keeps to all that was read.

@@ -16,6 +16,7 @@ from headroom.schemas.text.amounts import UNKNOWN
 _MAX_ROWS = 60
 
 group_option = click.option("--group", required=True, metavar="NAME", help="Consumer group.")
+name_option = click.option("--name", required=True, metavar="NAME", help="Name of the migration.")
 copied_option = click.option(
     "--method",
     type=click.Choice([MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),

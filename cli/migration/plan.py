@@ -13,7 +13,8 @@ from headroom.cli.migration.options import progress_view
 from headroom.cli.migration.plan_view import plan_json, print_plan
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.plan import plan_migration
-from headroom.schemas.migrations import MigrationMethod
+from headroom.operations.migration.running.changing import require_unshielded
+from headroom.schemas.migrations import METHODS, MigrationMethod
 
 
 @click.command(short_help="Show when partitions change to the target, who is left, and what forbids it.")
@@ -22,11 +23,11 @@ from headroom.schemas.migrations import MigrationMethod
 @with_format
 @click.option(
     "--method",
-    type=click.Choice([MigrationMethod.DRAINED.value, MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),
+    type=click.Choice(METHODS),
     default=MigrationMethod.DRAINED.value,
     show_default=True,
-    help="How the target gets its records: drained, none are copied, and producers are moved by hand; mirrored, by "
-    "MirrorMaker 2 or another mirror; linked, with the same offsets.",
+    help="How the target gets its records: drained, none are copied, and producers are moved by hand; routed, by "
+    "clients that use headroom.routing; mirrored, by MirrorMaker 2 or another mirror; linked, with the same offsets.",
 )
 def plan(topic_names: tuple[str, ...], config: str | None, method: str) -> CommandOutcome:
     """Show for each partition of the topics at which offset it changes to the target, and when.
@@ -44,6 +45,7 @@ def plan(topic_names: tuple[str, ...], config: str | None, method: str) -> Comma
     """  # noqa: D301
     silence_clients()
     settings = load_settings(config)
+    require_unshielded(settings, topic_names)
     with migration_clusters(settings) as clusters:
         result = plan_migration(clusters, settings, topic_names, MigrationMethod(method), progress_view())
     return CommandOutcome(

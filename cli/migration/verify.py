@@ -15,6 +15,7 @@ from headroom.cli.common.parameters import TopicName
 from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import count_text, print_rows, progress_view
 from headroom.operations.migration.clusters import migration_clusters
+from headroom.operations.migration.running.changing import require_unshielded
 from headroom.operations.migration.verification import VerifiedMirror, VerifiedPartition, verify_mirror
 from headroom.planning.migration.mirrors.comparison import MirrorCounts
 
@@ -47,6 +48,7 @@ def verify(topic: str, config: str | None, committed: bool) -> CommandOutcome:
     """  # noqa: D301
     silence_clients()
     settings = load_settings(config)
+    require_unshielded(settings, (topic,))
     with migration_clusters(settings) as clusters:
         result = verify_mirror(clusters, topic, committed, progress_view(), print_note)
     return CommandOutcome(lambda: _json(result), lambda: _print(result), exit_code=int(not result.total().is_whole()))

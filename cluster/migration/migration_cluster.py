@@ -1,4 +1,4 @@
-"""One cluster of a migration, the origin or the target: what is read of it, and the one change that is made."""
+"""One cluster of a migration, the origin or the target: what is read of it, and the changes that are made."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TypeVar
 
+from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from headroom.cluster.admin.epoch_ends import epoch_ends
@@ -26,6 +27,12 @@ from headroom.cluster.connection.each_broker import ask_each
 from headroom.cluster.connection.failover import BrokerFailover, MetadataError
 from headroom.cluster.migration.groups import commit_offsets, read_committed, read_groups
 from headroom.cluster.migration.records import RecordReader, record_reader
+from headroom.cluster.migration.topic_changes import (
+    NewMigrationTopic,
+    create_topic,
+    delete_topic,
+    read_copied_settings,
+)
 from headroom.cluster.migration.topics import ClusterTopics, read_rules, read_topics
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.config import KafkaSettings
@@ -36,7 +43,7 @@ _Answer = TypeVar("_Answer")
 
 
 class MigrationCluster:
-    """Reads one cluster of a migration on its own connections, and commits offsets of groups.
+    """Reads one cluster of a migration on its own connections; commits offsets of groups, creates and deletes topics.
 
     Args:
         kafka: the cluster.
@@ -85,6 +92,45 @@ class MigrationCluster:
             return read_rules(self._brokers, topics)
         except MetadataError as error:
             raise self._unread(error) from None
+
+    def copied_settings(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
+        """Return the settings that topics on the target take from these; one that may not be read has none.
+
+        Raises:
+            HeadroomError: no broker answered.
+        """
+        try:
+            return read_copied_settings(self._brokers, topics)
+        except MetadataError as error:
+            raise self._unread(error) from None
+
+    def broker_count(self) -> int:
+        """Return the number of brokers."""
+        return len(self._connection.nodes())
+
+    def admin(self) -> KafkaAdminClient:
+        """Return the connected client of the cluster.
+
+        Raises:
+            HeadroomError: no broker could be reached.
+        """
+        return self._connection.client()
+
+    def create_topic(self, topic: NewMigrationTopic) -> None:
+        """Create a topic unless it exists.
+
+        Raises:
+            HeadroomError: it was not created.
+        """
+        create_topic(self._connection.client(), topic, self.subject)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic unless it is gone.
+
+        Raises:
+            HeadroomError: it was not deleted.
+        """
+        delete_topic(self._connection.client(), name, self.subject)
 
     def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
         """Return the offsets of all partitions of topics; what a leader does not report is None."""

@@ -117,6 +117,29 @@ def targets_of(topics: Collection[TopicOnBoth]) -> dict[str, MigratingTopic]:
     }
 
 
+def require_other_cluster(clusters: MigrationClusters) -> None:
+    """Check that the origin and the target are not one cluster under two names.
+
+    Raises:
+        HeadroomError: both have the same id.
+    """
+    cluster_id = clusters.origin_topics.cluster_id
+    if cluster_id is not None and cluster_id == clusters.target_topics.cluster_id:
+        rule = f"leads to the same cluster as cluster.bootstrap_servers: both have the id {cluster_id}"
+        raise HeadroomError("migration.origin.bootstrap_servers", rule, "Name brokers of the other cluster.")
+
+
+def require_origin(settings: Settings) -> None:
+    """Check that an origin is set.
+
+    Raises:
+        HeadroomError: it is not.
+    """
+    if not settings.migration.origin.bootstrap_servers.strip():
+        remedy = "Give host:port of brokers of the cluster that topics migrate from; [cluster] is the one they go to."
+        raise HeadroomError("migration.origin.bootstrap_servers", "is not set", remedy)
+
+
 @contextmanager
 def migration_clusters(settings: Settings) -> Iterator[MigrationClusters]:
     """Yield the connected clusters of the settings, and close the connections at the end.
@@ -124,17 +147,12 @@ def migration_clusters(settings: Settings) -> Iterator[MigrationClusters]:
     Raises:
         HeadroomError: no origin is set, a cluster could not be reached, or both are the same one.
     """
+    require_origin(settings)
     origin_settings = settings.migration.origin
-    if not origin_settings.bootstrap_servers.strip():
-        remedy = "Give host:port of brokers of the cluster that topics migrate from; [cluster] is the one they go to."
-        raise HeadroomError("migration.origin.bootstrap_servers", "is not set", remedy)
     with (
         MigrationCluster(origin_settings, origin_settings.name) as origin,
         MigrationCluster(settings.cluster, settings.cluster.name) as target,
     ):
         clusters = MigrationClusters(origin, target, origin.topics(), target.topics())
-        cluster_id = clusters.origin_topics.cluster_id
-        if cluster_id is not None and cluster_id == clusters.target_topics.cluster_id:
-            rule = f"leads to the same cluster as cluster.bootstrap_servers: both have the id {cluster_id}"
-            raise HeadroomError("migration.origin.bootstrap_servers", rule, "Name brokers of the other cluster.")
+        require_other_cluster(clusters)
         yield clusters

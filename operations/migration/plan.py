@@ -56,7 +56,7 @@ def plan_migration(
     topics: Sequence[str],
     method: MigrationMethod,
     progress: ProgressReceiver,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> MigrationPlan:
     """Return the plan of a migration.

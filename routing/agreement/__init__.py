@@ -2,6 +2,12 @@
 
 from headroom.routing.agreement.reader import AgreementReader
 from headroom.routing.agreement.topic import create_migrations_topic
-from headroom.routing.agreement.writer import AgreementWriter, writer_options
+from headroom.routing.agreement.writer import AgreementWriter, MigrationFencedError, writer_options
 
-__all__ = ["AgreementReader", "AgreementWriter", "create_migrations_topic", "writer_options"]
+__all__ = [
+    "AgreementReader",
+    "AgreementWriter",
+    "MigrationFencedError",
+    "create_migrations_topic",
+    "writer_options",
+]

@@ -18,6 +18,10 @@ _TRANSACTION_TIMEOUT_MS = 10_000
 _FENCED = (ProducerFencedError, InvalidProducerEpochError)
 
 
+class MigrationFencedError(HeadroomError):
+    """Another writer of the migration has taken over."""
+
+
 def writer_options(connection: Mapping[str, Any], migration: str) -> dict[str, Any]:
     """Return the options of the producer of a writer.
 
@@ -70,7 +74,8 @@ class AgreementWriter:
             withdrawn: planned partitions that leave the migration.
 
         Raises:
-            HeadroomError: a change is not allowed, another writer has taken over, or the write failed.
+            MigrationFencedError: another writer has taken over.
+            HeadroomError: a change is not allowed, or the write failed.
         """
         changes: dict[PartitionKey, tuple[bytes, PartitionAgreement | None]] = {
             (gone.origin_cluster_id, gone.name): (gone.key(), None) for gone in withdrawn
@@ -121,7 +126,7 @@ class AgreementWriter:
     def _failed(self, error: KafkaError) -> HeadroomError:
         if isinstance(error, _FENCED):
             rule = "another writer of this migration has taken over"
-            return HeadroomError(f"migration {self._migration}", rule, "Let only one run of it continue.")
+            return MigrationFencedError(f"migration {self._migration}", rule, "Let only one run of it continue.")
         rule = f"the agreement was not written ({type(error).__name__})"
         return HeadroomError(
             f"migration {self._migration}", rule, "Read what is agreed now before it is written again."

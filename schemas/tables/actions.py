@@ -19,7 +19,8 @@ ACTION_JOURNAL = Table(
             "STRING",
             "run: the run as a whole; list: entries of a throttled replica list; rate: throttle rate of a broker; "
             "submit, finish and cancel: reassignment of a partition; place: log directory of a replica; elect: "
-            "preferred leader elections; offset: committed offset of a consumer group",
+            "preferred leader elections; offset: committed offset of a consumer group; agree: terms of a partition in "
+            "a migration; topic: a topic that is created or deleted",
         ),
         (
             "state",
@@ -31,17 +32,19 @@ ACTION_JOURNAL = Table(
             "subject",
             "STRING",
             "what it changes: orders-0, orders-0 on broker 1, topic orders as leader, broker 2 as follower, "
-            "broker 2 as log_dirs, group billing at orders-0; run: fingerprint",
+            "broker 2 as log_dirs, group billing at orders-0, topic orders on cluster old; run: fingerprint",
         ),
         (
             "before",
             "STRING",
-            "value before: replicas as [1,2], a list, a path, an offset, or a rate in bytes per second; null: none",
+            "value before: replicas as [1,2], a list, a path, an offset, a rate in bytes per second, terms as JSON, or "
+            "a number of partitions; null: none",
         ),
         (
             "after",
             "STRING",
-            "value after: replicas, list entries, a path, an offset, or a rate; after a failure its reason; null: none",
+            "value after: replicas, list entries, a path, an offset, a rate, terms, or a number of partitions; after a "
+            "failure its reason; null: none",
         ),
         ("by", "STRING", "user and host"),
         ("at_ms", "BIGINT", "time of writing, epoch milliseconds UTC"),

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState
 
 _ENTRY = re.compile(r"(\d+):(\d+)")
-# No run of a plan commits offsets of a group.
-_OF_RUNS = (kind.value for kind in StepKind if kind is not StepKind.OFFSET)
+# No run of a plan commits offsets of a group, or is a migration.
+_OF_MIGRATIONS = (StepKind.OFFSET, StepKind.AGREE, StepKind.TOPIC)
+_OF_RUNS = (kind.value for kind in StepKind if kind not in _OF_MIGRATIONS)
 _RUN, _LIST, _RATE, _SUBMIT, _FINISH, _CANCEL, _PLACE, _ELECT = _OF_RUNS
 _INTENDED, _DONE, _UNDONE, _FAILED = (state.value for state in StepState)
 _NEW, _LEAVING = "new", "leaving"

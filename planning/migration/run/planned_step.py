@@ -31,7 +31,8 @@ def planned_step(
     if agreement.ignore_origin:
         return _start_of_ignored(agreement, seen, agreed)
     if not seen.is_origin_up:
-        return _ignored(agreement, seen, number) if terms.ignore_origin else RunStep(waits_for=_NO_ANSWER)
+        is_ignored = terms.ignore_origin and seen.is_origin_down
+        return _ignored(agreement, seen, number) if is_ignored else RunStep(waits_for=_NO_ANSWER)
     if agreement.method == MigrationMethod.ROUTED:
         return _routed(agreement, seen, agreed, terms, number)
     return _moved_by_hand(agreement, seen, number)
@@ -90,12 +91,16 @@ def _ignored(agreement: PartitionAgreement, seen: SeenPartition, number: int) ->
         # Offsets are the same on both: the link's last one is all that there will be.
         end = seen.target.end
     else:
-        end = reading and end_offset(reading.end, reading.offsets_per_s, max(0, seen.now_ms - reading.read_ms) / 1000)
+        end = None if reading is None else _end_by_now(reading, seen.now_ms)
     if end is None:
         rule = "cannot ignore its origin: the last log end or write rate of it is unknown"
         remedy = "Wait until the origin answers, or withdraw the partition: headroom migration cancel."
         return RunStep(refusal=HeadroomError(str(agreement.name), rule, remedy))
     return RunStep(replace(agreement, end_offset=end, number=number, ignore_origin=True, **_terms_of(reading)))
+
+
+def _end_by_now(reading: OriginReading, now_ms: int) -> int | None:
+    return end_offset(reading.end, reading.offsets_per_s, max(0, now_ms - reading.read_ms) / 1000)
 
 
 def _start_of_ignored(agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int]) -> RunStep:

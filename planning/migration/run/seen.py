@@ -57,6 +57,8 @@ class SeenPartition:
         is_quiet: whether the log has not grown for ``migration.quiet_s``.
         is_topic_quiet: whether no log of its topic has.
         last: newest reading of the origin; None if there was none.
+        is_origin_down: whether the origin has not answered for so long that no leader switch explains it, or is
+            shielded.
     """
 
     log: LogOffsets
@@ -66,6 +68,7 @@ class SeenPartition:
     is_quiet: bool = False
     is_topic_quiet: bool = False
     last: OriginReading | None = None
+    is_origin_down: bool = False
 
     @property
     def is_origin_up(self) -> bool:

@@ -21,7 +21,7 @@ def used_step(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerm
         return RunStep()
     is_migrated = agreement.status == MigrationStatus.MIGRATED
     # An origin that still gets records is not ignored: they would be lost.
-    if agreement.ignore_origin or (terms.ignore_origin and (is_migrated or not seen.is_origin_up)):
+    if agreement.ignore_origin or (terms.ignore_origin and (is_migrated or seen.is_origin_down)):
         end_known = agreement.end_offset is not None
         return _aged(agreement) if end_known else RunStep(waits_for="the end offset, which only the origin has")
     if not seen.is_origin_up:

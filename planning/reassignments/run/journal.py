@@ -34,6 +34,8 @@ class StepKind(str, Enum):
             for a replica that the plan removes.
         ELECT: preferred leader elections; after: number of partitions.
         OFFSET: committed offset of a consumer group; before and after: the offset, null for none.
+        AGREE: terms of a partition in a migration; before and after: those that change, as JSON, null for none.
+        TOPIC: a topic that is created or deleted; before and after: its partitions, null for none.
     """
 
     RUN = "run"
@@ -45,6 +47,8 @@ class StepKind(str, Enum):
     PLACE = "place"
     ELECT = "elect"
     OFFSET = "offset"
+    AGREE = "agree"
+    TOPIC = "topic"
 
 
 class StepState(str, Enum):

@@ -21,7 +21,7 @@ from tests.support.paths import REPOSITORY
 # Options and arguments that take any text: what it means, no grammar can say.
 FREE = {
     *("config", "configs", "name", "note", "by", "subject", "cluster", "group"),
-    *("alert_id", "silence_id", "run_id", "run_ids", "fingerprint", "properties"),
+    *("routers", "alert_id", "silence_id", "run_id", "run_ids", "fingerprint", "properties"),
 }
 # A part of each of these is a quantity.
 WRONG = (

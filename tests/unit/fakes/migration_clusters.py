@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from kafka.admin import NewTopic
+
 from headroom.cluster.migration.records import LogRecord
+from headroom.cluster.migration.topic_changes import NewMigrationTopic
 from headroom.cluster.migration.topics import ClusterTopics
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.planning.migration.mirrors.record_digest import record_digest
@@ -39,6 +42,21 @@ class FakeRecordReader:
                 yield record
 
 
+class FakeTopicAdmin:
+    """Creates the agreement topic."""
+
+    def __init__(self, cluster: FakeMigrationCluster) -> None:
+        self._cluster = cluster
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> None:
+        for topic in topics:
+            own = NewMigrationTopic(topic.name, topic.num_partitions, topic.replication_factor, topic.topic_configs)
+            self._cluster.create_topic(own)
+
+    def wait_for_topics(self, names: Sequence[str]) -> None:
+        assert set(names) <= {name.topic for name in self._cluster.logs}
+
+
 @dataclass
 class FakeMigrationCluster:
     """A cluster in memory.
@@ -60,6 +78,15 @@ class FakeMigrationCluster:
         refuses: whether commits are refused.
         reads: partitions and offsets that were read.
         now_s: monotonic time.
+        down: whether it answers nothing.
+        calls: number of times that it was called.
+        brokers: number of its brokers.
+        kafka_settings: settings by topic and Kafka's key, which a topic on the target takes over.
+        created: topics that were created.
+        deleted: topics that were deleted.
+        before_effect: called before and after each creation and deletion.
+        leader_epochs: epoch of the leader of a partition; unknown if it is not among them.
+        ended: where earlier epochs end in its log; the present one ends with the log.
     """
 
     name: str
@@ -78,6 +105,15 @@ class FakeMigrationCluster:
     refuses: bool = False
     reads: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
     now_s: float = 0.0
+    down: bool = False
+    calls: int = 0
+    brokers: int = 3
+    kafka_settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    created: list[NewMigrationTopic] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    before_effect: Callable[[], object] = lambda: None
+    leader_epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    ended: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
@@ -95,13 +131,42 @@ class FakeMigrationCluster:
         self.logs[name] = [log_record(first + at, number) for at, number in enumerate(numbers)]
         self.starts[name] = first
 
+    def _answer(self) -> None:
+        self.calls += 1
+        if self.down:
+            raise HeadroomError(self.subject, "no broker answered", "See that its brokers are up.")
+
+    def copied_settings(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
+        return {topic: self.kafka_settings[topic] for topic in topics if topic in self.kafka_settings}
+
+    def broker_count(self) -> int:
+        return self.brokers
+
+    def admin(self) -> FakeTopicAdmin:
+        return FakeTopicAdmin(self)
+
+    def create_topic(self, topic: NewMigrationTopic) -> None:
+        self.before_effect()
+        if all(name.topic != topic.name for name in self.logs):
+            self.created.append(topic)
+            self.logs |= {TopicPartition(topic.name, partition): [] for partition in range(topic.partitions)}
+        self.before_effect()
+
+    def delete_topic(self, name: str) -> None:
+        self.before_effect()
+        self.deleted.append(name)
+        self.logs = {own: log for own, log in self.logs.items() if own.topic != name}
+        self.before_effect()
+
     def topics(self) -> ClusterTopics:
+        self._answer()
         partitions: dict[str, dict[int, int | None]] = {}
         for name in self.logs:
             leader = None if name in self.leaderless else 1
             partitions.setdefault(name.topic, {})[name.partition] = leader
+        epochs = {topic: {p: e for (t, p), e in self.leader_epochs.items() if t == topic} for topic in partitions}
         topics = {
-            topic: MigratingTopic(self.topic_ids.get(topic, f"id of {topic}"), own, self.replicas)
+            topic: MigratingTopic(self.topic_ids.get(topic, f"id of {topic}"), own, self.replicas, epochs[topic])
             for topic, own in partitions.items()
         }
         return ClusterTopics(self.cluster_id or f"id of {self.name}", topics, frozenset(topics))
@@ -114,6 +179,7 @@ class FakeMigrationCluster:
         return self.ends.get(name, own[-1].offset + 1 if own else self.starts.get(name, 0))
 
     def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
+        self._answer()
         found = {}
         for topic, own in topics.items():
             for partition, leader in own.leaders.items():
@@ -123,6 +189,12 @@ class FakeMigrationCluster:
                 log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest)
                 found[name] = LogOffsets() if leader is None else log
         return found
+
+    def epoch_ends(
+        self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, Collection[int]]
+    ) -> dict[TopicPartition, dict[int, int]]:
+        known = {n: {**self.ended.get(n, {}), self.leader_epochs.get(n, -1): self.end_of(n)} for n in epochs}
+        return {name: {e: known[name][e] for e in asked if e in known[name]} for name, asked in epochs.items()}
 
     def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
         logs = self.log_offsets(topics)

@@ -15,6 +15,7 @@ from headroom.cli.main import headroom
 from headroom.cli.migration import plan as plan_command
 from headroom.operations.migration import clusters as clusters_module
 from headroom.operations.migration.plan import plan_migration
+from headroom.operations.migration.running import changing as changing_module
 from headroom.planning.migration.readings import TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -46,7 +47,8 @@ def connected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, origin: FakeMigrationCluster, target: FakeMigrationCluster
 ) -> None:
     by_name = {"old": origin, "new": target}
-    monkeypatch.setattr(clusters_module, "MigrationCluster", lambda kafka, name: by_name[name])
+    for module in (clusters_module, changing_module):
+        monkeypatch.setattr(module, "MigrationCluster", lambda kafka, name: by_name[name])
     monkeypatch.chdir(tmp_path)
     for name, value in {
         "CLUSTER__BOOTSTRAP_SERVERS": "new1:9092",

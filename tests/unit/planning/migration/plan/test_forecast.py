@@ -25,7 +25,7 @@ TOPIC = TopicOnBoth("orders", MigratingTopic("a", {0: 1}, 3), SAFE)
 EMPTY = LogOffsets(0, 0, 0)
 # 20,000 records in 10 s.
 READING = PartitionReading(NAME, 80_000, LogOffsets(0, 100_000, 100_000, 1_000_000), 10.0, 1_000_000)
-_, DRAINED, MIRRORED, LINKED = MigrationMethod
+ROUTED, DRAINED, MIRRORED, LINKED = MigrationMethod
 
 
 def on_target(target: LogOffsets | None, rules: TopicRules | None = SAFE, partitions: int = 1) -> TopicOnBoth:
@@ -199,3 +199,13 @@ def test_what_forbids_it_comes_first() -> None:
     topic = replace(TOPIC, rules=replace(SAFE, unclean_elections=True))
     found = planned(replace(READING, log=replace(READING.log, stable=0)), topic)
     assert [finding.forbids for finding in found.findings] == [True, False]
+
+
+def test_routed_clients_need_an_empty_target_and_may_leave_a_compacted_topic() -> None:
+    assert not planned(method=ROUTED).is_forbidden()
+    full = replace(READING, target=LogOffsets(0, 5, 5))
+    assert "is not empty on the target" in forbidding(planned(full, on_target(EMPTY), ROUTED))[0]
+    assert not planned(replace(READING, target=EMPTY), on_target(EMPTY), ROUTED).is_forbidden()
+    compacted = replace(TOPIC, rules=replace(SAFE, cleanup_policy="compact"))
+    assert not planned(topic=compacted, method=ROUTED).is_forbidden()
+    assert "is compacted" in warnings(planned(topic=compacted, method=ROUTED))[0]

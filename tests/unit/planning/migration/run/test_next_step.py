@@ -23,7 +23,9 @@ DOWN = LogOffsets()
 
 
 def seen(log: LogOffsets | None = None, target: LogOffsets = EMPTY, **more: Any) -> SeenPartition:
-    return SeenPartition(log or LogOffsets(0, 8, 8), target, 60_000, **{"offsets_per_s": 2.0, **more})
+    log = log or LogOffsets(0, 8, 8)
+    usual = {"offsets_per_s": 2.0, "is_origin_down": log.end is None}
+    return SeenPartition(log, target, 60_000, **{**usual, **more})
 
 
 def step(of: PartitionAgreement, at: SeenPartition, agreed: Any = None, **terms: Any) -> RunStep:
@@ -101,6 +103,10 @@ def test_a_dead_origin_is_waited_for_unless_it_is_ignored() -> None:
     for status in ("migrating", "migrated"):
         after = step(agreement(status=status), seen(DOWN), ignore_origin=True).after
         assert after == agreement(status="aged", ignore_origin=True)
+        # A leader switch.
+        switch = seen(DOWN, is_origin_down=False)
+        assert step(agreement(status="migrating"), switch, ignore_origin=True).after is None
+        assert step(planned(), replace(switch, last=OriginReading(8, 2.0, 1)), ignore_origin=True).after is None
     # One that still gets records would lose them.
     assert step(agreement(status="migrating"), seen(), ignore_origin=True).waits_for == "2 offsets on the origin"
     assert step(agreement(status="migrated"), seen(LogOffsets(0, 12, 12)), ignore_origin=True).after is not None
@@ -207,6 +213,7 @@ READINGS = st.none() | st.builds(
         is_quiet=st.booleans(),
         is_topic_quiet=st.booleans(),
         last=READINGS,
+        is_origin_down=st.booleans(),
     ),
     st.dictionaries(st.just("writer"), st.integers(0, 2)),
     st.builds(

@@ -1,0 +1,1 @@
+"""Commands of migrations under way: run, status, shield and cancel."""

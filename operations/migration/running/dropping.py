@@ -1,0 +1,113 @@
+"""Deletion of the origin's topics, once all is aged and every group has passed the end offset."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+
+from headroom.operations.journal.journalled_change import make_journalled_change
+from headroom.operations.migration.running.clusters import RunningClusters
+from headroom.operations.migration.running.preparation import COMMAND, drop_steps
+from headroom.operations.progress import OnText
+from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
+
+Agreements = Mapping[TopicPartition, PartitionAgreement]
+
+
+def droppable(running: RunningClusters, settings: Settings, own: Agreements) -> dict[str, int]:
+    """Return the origin's topics that may be deleted, with the number of their partitions; those that are gone are not.
+
+    Args:
+        running: the two clusters.
+        settings: all settings.
+        own: partitions of the migration.
+
+    Raises:
+        HeadroomError: a partition is not aged or is shielded, a topic is another one, a group has not passed an end
+            offset, or a cluster did not answer.
+    """
+    for one in own.values():
+        if one.status != MigrationStatus.AGED or one.shielded:
+            rule = "is shielded" if one.shielded else f"is {one.status}, and not aged"
+            raise HeadroomError(str(one.name), f"{rule}: its topic on the origin is not deleted", "Run until aged.")
+    clusters = running.both()
+    found = clusters.origin_topics
+    ids = {one.topic: (one.origin_cluster_id, one.origin_topic_id) for one in own.values()}
+    there = {topic: found.topics[topic] for topic in ids if topic in found.topics}
+    for topic, described in there.items():
+        cluster_id, topic_id = ids[topic]
+        if found.cluster_id != cluster_id or topic_id is None or described.topic_id != topic_id:
+            rule = "is not certainly the one that was agreed about, by its id and that of its cluster"
+            raise HeadroomError(f"topic {topic} on {running.origin.subject}", rule, "Delete it by hand, if it is.")
+    _require_passed(running, settings, {name: one for name, one in own.items() if name.topic in there})
+    return {topic: len(described.leaders) for topic, described in there.items()}
+
+
+def _require_passed(running: RunningClusters, settings: Settings, own: Agreements) -> None:
+    groups = settings.migration.group_names() or sorted(running.origin.groups())
+    there = running.target.topics().names
+    on_target = {name: _on_target(running, one, there) for name, one in own.items()}
+    committed = running.origin.committed(groups, list(own))
+    moved = running.target.committed(groups, list(on_target.values()))
+    for group, offsets in committed.items():
+        topics = {name.topic for name in offsets}
+        behind = [
+            name
+            for name, one in own.items()
+            if name.topic in topics
+            and not _has_passed(one, offsets.get(name), moved.get(group, {}).get(on_target[name]))
+        ]
+        if behind:
+            raise _behind(group, behind, offsets, own)
+
+
+def _on_target(running: RunningClusters, one: PartitionAgreement, there: Collection[str]) -> TopicPartition:
+    is_mirror = one.method == MigrationMethod.MIRRORED
+    name = mirror_topic(one.topic, running.origin.name, there) if is_mirror else one.topic
+    return TopicPartition(name or one.topic, one.partition)
+
+
+def _has_passed(one: PartitionAgreement, on_origin: int | None, on_target: int | None) -> bool:
+    """Return whether a group needs nothing of the origin any more.
+
+    A group of the routing library commits the end offset on the origin first. Another one is moved by hand, and then
+    commits on the target alone.
+    """
+    if one.end_offset is not None and on_origin is not None and on_origin >= one.end_offset:
+        return True
+    if one.end_offset == 0:
+        return True
+    return one.method != MigrationMethod.ROUTED and on_target is not None
+
+
+def _behind(
+    group: str, behind: list[TopicPartition], offsets: Mapping[TopicPartition, int], own: Agreements
+) -> HeadroomError:
+    first = behind[0]
+    at, end = offsets.get(first), own[first].end_offset
+    more = f", and {len(behind) - 1} more partitions" if len(behind) > 1 else ""
+    place = "has committed nothing" if at is None else f"is at offset {at:,}"
+    rule = f"{place} of {first}, and has not passed its end offset {'unknown' if end is None else f'{end:,}'}{more}"
+    remedy = "Let it read on. If it is not needed any more: migration.groups names those that are."
+    return HeadroomError(f"group {group} on the origin", rule, remedy)
+
+
+def drop(running: RunningClusters, settings: Settings, topics: Mapping[str, int], on_note: OnText) -> None:
+    """Delete topics of the origin, one after the other, each with its row in the journal.
+
+    Args:
+        running: the two clusters.
+        settings: all settings.
+        topics: what ``droppable`` returned.
+        on_note: gets a sentence if a change is not in the journal.
+
+    Raises:
+        HeadroomError: a topic was not deleted.
+    """
+    for topic, count in topics.items():
+        steps = drop_steps({topic: count}, running.origin.subject)
+        make_journalled_change(settings, COMMAND, steps, partial(running.origin.delete_topic, topic), on_note)

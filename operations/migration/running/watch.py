@@ -1,0 +1,180 @@
+"""What a run sees of both clusters, again and again: the target first, then the routers' reports, then the origin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.cluster.migration.topics import ClusterTopics
+from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.planning.migration.readings import LogOffsets, MigratingTopic
+from headroom.planning.migration.run.growth import LogGrowth
+from headroom.planning.migration.run.planned_step import reading_of
+from headroom.planning.migration.run.seen import OriginReading, SeenPartition
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
+from headroom.streaming.clock import now_ms
+
+Agreements = Mapping[TopicPartition, PartitionAgreement]
+# An origin that has not answered for so long is down. A leader switch after a broker was killed takes some 10 s.
+_DOWN_S = 30.0
+
+
+class UnansweredError(HeadroomError):
+    """The target did not answer now; it may again."""
+
+    @classmethod
+    def of(cls, error: HeadroomError) -> UnansweredError:
+        """Return such an error with the texts of another one."""
+        return cls(error.subject, error.rule, error.remedy)
+
+
+@dataclass(frozen=True)
+class SeenMigration:
+    """One look at a migration.
+
+    Attributes:
+        partitions: its partitions.
+        agreed: number of its agreement that each router keeps to, read before the origin.
+        origin_topics: topics of the origin; None if it did not answer, or is shielded.
+    """
+
+    partitions: Mapping[TopicPartition, SeenPartition]
+    agreed: Mapping[str, int]
+    origin_topics: ClusterTopics | None
+
+
+class MigrationWatch:
+    """Reads both clusters, and measures how the origin's logs grow.
+
+    Args:
+        settings: all settings.
+        origin: cluster that topics migrate from; it need not answer.
+        target: cluster that they migrate to.
+        clock_s: monotonic seconds.
+        clock_ms: time now, epoch milliseconds.
+
+    Attributes:
+        clock_ms: the same clock.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        origin: MigrationCluster,
+        target: MigrationCluster,
+        clock_s: Callable[[], float] = time.monotonic,
+        clock_ms: Callable[[], int] = now_ms,
+    ) -> None:
+        self._origin = origin
+        self._target = target
+        self._clock_s = clock_s
+        self.clock_ms = clock_ms
+        self._growth = LogGrowth(settings.collect.measure_s, settings.migration.quiet_s)
+        self._last: dict[TopicPartition, OriginReading] = {}
+        self._answered_s: dict[TopicPartition, float] = {}
+
+    def see(self, agreements: Agreements, read_agreed: Callable[[], Mapping[str, int]]) -> SeenMigration:
+        """Return what both clusters show now.
+
+        Args:
+            agreements: partitions of the migration.
+            read_agreed: reads the agreement of each router.
+
+        Raises:
+            UnansweredError: the target did not answer.
+            HeadroomError: a topic or cluster is not the one that was agreed about.
+        """
+        targets = self._target_logs(agreements)
+        agreed = read_agreed()
+        topics = self._origin_topics(agreements)
+        logs = {} if topics is None else self._origin_logs(agreements, topics)
+        ends = {name: log.end for name, log in logs.items() if log.end is not None}
+        self._growth.add(self._clock_s(), ends)
+        noisy = {name.topic for name in agreements if not self._growth.is_quiet(name)}
+        seen = {
+            name: self._seen(one, logs.get(name, LogOffsets()), targets.get(name, LogOffsets()), name.topic in noisy)
+            for name, one in agreements.items()
+        }
+        return SeenMigration(seen, agreed, topics)
+
+    def _seen(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets, noisy: bool) -> SeenPartition:
+        name = one.name
+        rate, quiet = self._growth.offsets_per_s(name), self._growth.is_quiet(name)
+        last = self._last.get(name)
+        down = one.shielded or self._is_down(name, log)
+        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down)
+        reading = reading_of(seen)
+        if reading is not None and (reading.offsets_per_s is not None or last is None):
+            self._last[name] = reading
+        return seen
+
+    def _is_down(self, name: TopicPartition, log: LogOffsets) -> bool:
+        now_s = self._clock_s()
+        # Before the first look it may have answered.
+        since_s = self._answered_s.setdefault(name, now_s)
+        if log.end is not None:
+            self._answered_s[name] = now_s
+        return log.end is None and now_s - since_s >= _DOWN_S
+
+    def _target_logs(self, agreements: Agreements) -> dict[TopicPartition, LogOffsets]:
+        """Return the logs of the target, by the names of the partitions on the origin."""
+        try:
+            found = self._target.topics()
+        except HeadroomError as error:
+            raise UnansweredError.of(error) from None
+        names = {one.topic: self._target_name(one, found) for one in agreements.values()}
+        own = {name: found.topics[name] for name in names.values() if name is not None}
+        for one in agreements.values():
+            topic = own.get(names[one.topic] or "")
+            _require_same_topic(one.topic, self._target.subject, one.target_topic_id, topic)
+        logs = self._target.log_offsets(own)
+        return {
+            name: logs[there]
+            for name in agreements
+            if (there := TopicPartition(names[name.topic] or "", name.partition)) in logs
+        }
+
+    def _target_name(self, agreement: PartitionAgreement, found: ClusterTopics) -> str | None:
+        if agreement.method == MigrationMethod.MIRRORED:
+            return mirror_topic(agreement.topic, self._origin.name, found.names)
+        return agreement.topic if agreement.topic in found.names else None
+
+    def _origin_topics(self, agreements: Agreements) -> ClusterTopics | None:
+        """Return the topics of the origin; None if it did not answer, or all partitions are shielded."""
+        called = list(_called(agreements.values()))
+        if not called:
+            return None
+        try:
+            found = self._origin.topics()
+        except HeadroomError:
+            return None
+        agreed_id = called[0].origin_cluster_id
+        if found.cluster_id != agreed_id:
+            rule = f"leads to the cluster {found.cluster_id}, and the migration is from {agreed_id}"
+            raise HeadroomError("migration.origin.bootstrap_servers", rule, "Name brokers of that cluster.")
+        return found
+
+    def _origin_logs(self, agreements: Agreements, found: ClusterTopics) -> dict[TopicPartition, LogOffsets]:
+        called = list(_called(agreements.values()))
+        for one in called:
+            _require_same_topic(one.topic, self._origin.subject, one.origin_topic_id, found.topics.get(one.topic))
+        topics = {one.topic: found.topics[one.topic] for one in called if one.topic in found.topics}
+        logs = self._origin.log_offsets(topics)
+        return {one.name: logs[one.name] for one in called if one.name in logs}
+
+
+def _called(agreements: Iterable[PartitionAgreement]) -> Iterable[PartitionAgreement]:
+    return (one for one in agreements if not one.shielded)
+
+
+def _require_same_topic(name: str, subject: str, agreed_id: str | None, topic: MigratingTopic | None) -> None:
+    if topic is None or agreed_id is None or topic.topic_id is None or topic.topic_id == agreed_id:
+        return
+    rule = f"was recreated on the {subject} since the agreement: its id is {topic.topic_id}, not {agreed_id}"
+    remedy = "Its offsets are other ones. If nothing was started: headroom migration cancel, then run again."
+    raise HeadroomError(f"topic {name}", rule, remedy)

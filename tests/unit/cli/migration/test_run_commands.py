@@ -1,0 +1,259 @@
+"""``headroom migration run``, ``shield`` and ``cancel``: what they print, their JSON, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headroom.cli.main import headroom
+from headroom.cli.migration.running import run as run_command
+from headroom.cli.migration.running import status as status_command
+from headroom.operations.migration.running import changing
+from headroom.operations.migration.running.status import migration_status
+from headroom.operations.migration.running.watch import MigrationWatch
+from headroom.planning.migration.run.next_step import RunGoal
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+from tests.unit.fakes.kafka_clients import Stored
+from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, MigrationStage, StageStop
+
+ROUTED = ("run", "orders", "--name", "move", "--method", "routed", "--router", "writer", "--router", "reader")
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MigrationStage:
+    stage = MigrationStage().connect(monkeypatch)
+
+    @contextmanager
+    def clusters(settings: Any) -> Any:
+        yield stage.running()
+
+    @contextmanager
+    def stopping(first: str) -> Any:
+        yield StageStop(stage)
+
+    watch = partial(MigrationWatch, clock_s=lambda: stage.now_s, clock_ms=lambda: BEGAN_MS + round(stage.now_s * 1000))
+    for name, value in {"running_clusters": clusters, "stopping": stopping, "MigrationWatch": watch}.items():
+        monkeypatch.setattr(run_command, name, value)
+    monkeypatch.setattr(status_command, "running_clusters", clusters)
+    status = partial(migration_status, sleep=stage.go_on, clock_ms=lambda: BEGAN_MS + round(stage.now_s * 1000))
+    monkeypatch.setattr(status_command, "migration_status", lambda *given: status(*given[:5]))
+    monkeypatch.setattr(changing, "MigrationCluster", lambda kafka, name: stage.target)
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "CLUSTER__BOOTSTRAP_SERVERS": "new1:9092",
+        "CLUSTER__NAME": "new",
+        "MIGRATION__ORIGIN__BOOTSTRAP_SERVERS": "old1:9092",
+        "MIGRATION__ORIGIN__NAME": "old",
+        "MIGRATION__PREPARE": "20",
+    }.items():
+        monkeypatch.setenv(f"HEADROOM_{name}", value)
+    return stage
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(headroom, ["migration", *words])
+
+
+def printed(*words: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(run(*words, "--format", "json").stdout)
+    return values
+
+
+def words_of(result: Result) -> str:
+    return " ".join(result.stdout.split())
+
+
+def test_without_execute_a_run_shows_the_plan_and_changes_nothing(stage: MigrationStage) -> None:
+    stage.origin.kafka_settings["orders"] = {"retention.ms": "1000"}
+    result = run(*ROUTED)
+    assert result.exit_code == 0, result.output
+    text = words_of(result)
+    assert "orders: 2 partitions, from old to new, routed." in text
+    assert "Creates orders on the target: 2 partitions, 3 replicas, retention.ms=1000." in text
+    assert "Starts once these have agreed: writer, reader." in text
+    assert "Runs until the origin has reached its end offsets." in text
+    command = " ".join(["headroom migration", *ROUTED, "--execute"])
+    assert f"Nothing was changed. To do it: {command}" in text
+    assert (stage.target.created, stage.agreed(), stage.rows) == ([], {}, [])
+    values = printed(*ROUTED)
+    assert values["creates"] == [
+        {"name": "orders", "partitions": 2, "replicas": 3, "settings": {"retention.ms": "1000"}}
+    ]
+    assert (values["executed"], values["partitions"], values["plan"]["forbidden"]) == (False, [], False)
+
+
+def test_what_forbids_it_is_shown_and_is_exit_code_1(stage: MigrationStage) -> None:
+    stage.origin.stables = dict.fromkeys(ORDERS, 90)
+    result = run(*ROUTED)
+    assert result.exit_code == 1
+    assert "Something forbids the migration." in result.stdout
+    assert "To do it" not in result.stdout
+
+
+def test_with_execute_it_runs_to_its_goal(stage: MigrationStage) -> None:
+    result = run(*ROUTED, "--execute")
+    assert result.exit_code == 0, result.output
+    text = words_of(result)
+    assert "orders-0 migrated 350 0 1 0 yes" in text
+    assert "All 2 partitions are there: the origin has reached its end offsets." in text
+    again = printed(*ROUTED, "--execute")
+    assert (again["executed"], again["failed"], again["stopped"]) == (True, None, False)
+    first = again["partitions"][0]
+    assert (first["status"], first["end_offset"], first["left_offsets"], first["switch_in_s"]) == (
+        "migrated",
+        350,
+        0,
+        0,
+    )
+
+
+def test_what_was_agreed_is_shown_with_its_next_step(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    result = run(*ROUTED, "--until", "aged", "--drop")
+    assert result.exit_code == 0, result.output
+    text = words_of(result)
+    assert "Agreed in the migration move" in text
+    assert "waits for" in text
+    assert "Then deletes on the origin: orders, once all groups have passed." in text
+    assert "--until aged --drop --execute" in text
+    assert "waits for" in printed(*ROUTED)["partitions"][0]["next"]
+
+
+def test_a_run_that_ends_before_its_goal_shows_where_it_is_and_fails(stage: MigrationStage) -> None:
+    stage.run()
+    stage.origin.ends, stage.offsets_per_s = dict.fromkeys(ORDERS, 340), 0.0
+    result = run(*ROUTED, "--until", "aged", "--execute")
+    assert isinstance(result.exception, HeadroomError)
+    assert "has lost 10 records on the origin" in str(result.exception)
+    assert "orders-0 migrated 350 0 1 10 unknown" in words_of(result)
+    assert printed(*ROUTED, "--until", "aged", "--execute")["failed"]["subject"] == "orders-0"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("run", "orders", "--name", "move"), "Missing option '--method'"),
+        (("run", "orders", "--method", "drained"), "Missing option '--name'"),
+        (("run", "--name", "move", "--method", "drained"), "Missing argument"),
+        (("run", "orders", "--name", "move", "--method", "drained", "--router", "a"), "--router has no effect"),
+        (("run", "orders", "--name", "move", "--method", "drained", "--drop"), "give --until aged too"),
+        (("shield",), "Missing option '--name'"),
+        (("cancel",), "Missing option '--name'"),
+    ],
+)
+def test_wrong_arguments_are_a_usage_error(words: tuple[str, ...], expected: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert expected in result.stderr
+
+
+def test_a_shield_is_set_and_cleared_without_a_call_to_the_origin(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    stage.origin.calls = 0
+    result = run("shield", "--name", "move")
+    assert result.exit_code == 0, result.output
+    assert "To do it: headroom migration shield --name move --execute" in result.stdout
+    assert not any(one.shielded for one in stage.agreed().values())
+    result = run("shield", "--name", "move", "--execute")
+    assert "Changed: 2 of 2 partitions." in result.stdout
+    assert all(one.shielded for one in stage.agreed().values())
+    assert "Nothing is to be changed." in run("shield", "--name", "move", "--execute").stdout
+    assert printed("shield", "--name", "move", "--off", "--execute")["executed"]
+    assert not any(one.shielded for one in stage.agreed().values())
+    assert stage.origin.calls == 0
+    assert [row.command for row in stage.rows[-1:]] == ["migration shield"]
+
+
+def test_planned_partitions_are_withdrawn_and_others_are_refused(stage: MigrationStage) -> None:
+    stop = StageStop(stage)
+    stop.is_stopped = False
+
+    def stop_late(at: MigrationStage) -> None:
+        stop.is_stopped = bool(at.agreed())
+
+    stage.before_wait, stage.routers = stop_late, ()
+    stage.run(routers=("writer",), stop=stop)
+    assert len(stage.agreed()) == 2
+    assert printed("cancel", "--name", "move")["changed"] == [
+        {"topic": "orders", "partition": 0},
+        {"topic": "orders", "partition": 1},
+    ]
+    assert len(stage.agreed()) == 2
+    result = run("cancel", "--name", "move", "--execute")
+    assert result.exit_code == 0, result.output
+    assert (stage.agreed(), stage.rows[-1].after, stage.rows[-1].command) == ({}, None, "migration cancel")
+    stage.before_wait, stage.routers = lambda at: None, ("writer",)
+    stage.target.logs = {name: log for name, log in stage.target.logs.items() if name.topic == MIGRATIONS_TOPIC}
+    stage.run(goal=RunGoal.STARTED)
+    before = stage.agreed()
+    result = run("cancel", "--name", "move", "--execute")
+    assert "their offsets count on from there" in str(result.exception)
+    assert stage.agreed() == before
+
+
+def test_other_commands_do_not_call_an_origin_that_is_shielded(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    run("shield", "--name", "move", "--execute")
+    stage.origin.calls = 0
+    for words in (("plan", "orders"), ("verify", "orders"), ("offsets", "--group", "billing")):
+        assert "is shielded: its origin is not called" in str(run(*words).exception)
+    result = run("status")
+    assert result.exit_code == 0, result.output
+    assert "shielded" in result.stdout
+    assert stage.origin.calls == 0
+
+
+def test_the_status_has_each_partition_with_its_reason_and_each_router(stage: MigrationStage) -> None:
+    assert "No partition of these topics is in a migration" in run("status").stdout
+    stage.run(goal=RunGoal.STARTED)
+    stage.origin.group_states, stage.origin.offsets = {"billing": True}, {"billing": {ORDERS[0]: 50}}
+    result = run("status", "--name", "move")
+    assert result.exit_code == 0, result.output
+    text = words_of(result)
+    position = stage.origin.end_of(ORDERS[0])
+    left = 350 - position
+    assert f"orders-0 migrating routed 350 {position} {left} 10.0/s" in text
+    assert "on_plan" in text
+    assert "move reader producer all agreed, 1" in text
+    values = printed("status", "orders")
+    first = values["partitions"][0]
+    assert (first["verdict"], first["end_offset"], first["removable"]) == ("on_plan", 350, False)
+    assert first["groups"][0]["group"] == "billing"
+    assert [router["missing"] for router in values["routers"]] == [False, False]
+    assert printed("status", "payments")["partitions"] == []
+    stage.origin.down = True
+    down = printed("status")["partitions"][0]
+    assert (down["origin_up"], down["left_offsets"], down["verdict"]) == (False, None, "no_data")
+
+
+def test_the_status_shows_what_a_leader_switch_has_lost_or_would(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    stage.offsets_per_s = 1.0
+    # No rate of a leader's log end, so that nothing is known of what only the leader has.
+    assert printed("status")["partitions"][0]["could_lose"] is None
+    stage.origin.leader_epochs = dict.fromkeys(ORDERS, 4)
+    first = printed("status")["partitions"][0]
+    assert (first["at_risk_offsets"], first["could_lose"]) == (0, 0)
+    # Epoch 3 acknowledged up to 120, and the log of the new leader has it up to 110.
+    end = AcknowledgedEnd("orders", 0, 3, 120)
+    report = RouterReport("writer", "writer", "producer", "1", agreed={"move": 1}, acknowledged=(end,))
+    stage.topic.logs[TopicPartition(MIGRATIONS_TOPIC, 0)].append(Stored(report.key(), report.value()))
+    stage.routers, stage.origin.ended = ("reader",), {ORDERS[0]: {3: 110}}
+    result = run("status", "orders")
+    assert result.exit_code == 1
+    assert "orders-0 lost The origin's log no longer has 10 acknowledged offsets below E 350." in words_of(result)
+    assert "move writer producer 1 agreed, 1" in words_of(result)
+    assert printed("status")["partitions"][0]["could_lose"] == 10
+
+
+def test_an_unknown_migration_is_an_error(stage: MigrationStage) -> None:
+    for command in ("shield", "cancel"):
+        assert "has no partitions in headroom.migrations" in str(run(command, "--name", "other").exception)

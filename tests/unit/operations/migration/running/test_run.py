@@ -1,0 +1,369 @@
+"""A run of a migration: its steps, its refusals, and that it continues wherever it was killed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headroom.planning.migration.readings import TopicRules
+from headroom.planning.migration.run.next_step import RunGoal
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MIGRATIONS_TOPIC
+from tests.unit.fakes.migration_stage import ORDERS, KilledError, MigrationStage, StageStop
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> MigrationStage:
+    return MigrationStage().connect(monkeypatch)
+
+
+def test_a_routed_migration_creates_topics_agrees_starts_and_seals(stage: MigrationStage) -> None:
+    stage.origin.kafka_settings["orders"] = {"retention.ms": "1000", "min.insync.replicas": "2"}
+    stage.target.brokers = 1
+    result = stage.run()
+    assert (result.error, result.stopped) == (None, False)
+    assert [one.status for one in result.agreements.values()] == ["migrated", "migrated"]
+    orders, created = {t.name: t for t in stage.target.created}["orders"], [t.name for t in stage.target.created]
+    assert created == [MIGRATIONS_TOPIC, "orders"]
+    # The origin has 3 replicas, and the target one broker.
+    assert (orders.partitions, orders.replicas) == (2, 1)
+    assert orders.settings == {"retention.ms": "1000", "min.insync.replicas": "1"}
+    first = result.agreements[ORDERS[0]]
+    # 100 + 5 s x 10/s measured, and 20 s x 10/s more.
+    assert (first.end_offset, first.target_base_offset, first.number) == (350, 0, 1)
+    assert (first.origin_cluster_id, first.target_cluster_id) == ("id of old", "id of new")
+    assert (first.origin_topic_id, first.target_topic_id) == ("id of orders", "id of orders")
+    assert result.agreements == stage.agreed()
+
+
+def test_each_change_is_in_the_journal_with_what_changes(stage: MigrationStage) -> None:
+    stage.run()
+    done = [row for row in stage.rows if row.state == "done"]
+    assert [row.state for row in stage.rows].count("intended") == len(done)
+    assert {row.command for row in done} == {"migration run"}
+    assert [(row.step, row.subject, row.after) for row in done[:2]] == [
+        ("topic", f"topic {MIGRATIONS_TOPIC} on cluster new", "1"),
+        ("topic", "topic orders on cluster new", "2"),
+    ]
+    agreed, started = [row for row in done if row.subject == "orders-0"][:2]
+    assert agreed.before is None
+    assert json.loads(agreed.after or "")["end_offset"] == 350
+    assert json.loads(started.before or "") == {"target_base_offset": None, "status": "planned"}
+    assert json.loads(started.after or "") == {"target_base_offset": 0, "status": "migrating"}
+
+
+def test_it_waits_for_every_router_and_says_for_which(stage: MigrationStage) -> None:
+    def stop_late(at: MigrationStage) -> None:
+        stop.is_stopped = at.now_s > 15
+
+    stage.before_wait, stop = stop_late, StageStop(stage)
+    stage.routers = ("writer",)
+    result = stage.run(routers=("writer", "reader"), stop=stop)
+    assert result.stopped
+    assert {one.status for one in result.agreements.values()} == {"planned"}
+    assert "routers to agree: reader" in stage.progress.notes[-1]
+    # 350 - 250 of each partition, after 15 s; 5 of them were the measurement.
+    assert "offsets left, 20/s; end expected at" in stage.progress.notes[-1]
+
+
+def test_a_router_that_agrees_too_late_needs_another_end(stage: MigrationStage) -> None:
+    stage.routers = ("writer",)
+
+    def agree_late(at: MigrationStage) -> None:
+        at.routers = ("writer", "reader") if at.now_s > 60 else ("writer",)
+
+    stage.before_wait = agree_late
+    result = stage.run(routers=("writer", "reader"))
+    first = result.agreements[ORDERS[0]]
+    assert first.status == "migrated"
+    assert first.number > 1
+    # Past what was written before all had agreed: 100 + 60 s x 10.
+    assert (first.end_offset or 0) > 700
+
+
+def test_a_log_that_stops_before_its_end_gets_the_end_where_it_is(stage: MigrationStage) -> None:
+    def leave(at: MigrationStage) -> None:
+        at.offsets_per_s = 0.0 if at.now_s > 7 else 10.0
+        at.routers = ("writer", "reader") if at.now_s > 40 else ("writer",)
+
+    stage.before_wait, stage.routers = leave, ("writer",)
+    result = stage.run(routers=("writer", "reader"))
+    ends = {one.end_offset for one in result.agreements.values()}
+    assert ends == {stage.origin.end_of(ORDERS[0])}
+
+
+@pytest.mark.parametrize("method", ["drained", "mirrored"])
+def test_clients_that_are_moved_by_hand_are_waited_for(stage: MigrationStage, method: str) -> None:
+    if method == "mirrored":
+        for name in ORDERS:
+            stage.target.fill("old.orders", name.partition, range(120))
+
+    def leave(at: MigrationStage) -> None:
+        at.offsets_per_s = 0.0 if at.now_s > 30 else 10.0
+
+    stage.before_wait = leave
+    result = stage.run(method)
+    first = result.agreements[ORDERS[0]]
+    assert result.error is None
+    assert (first.status, first.end_offset) == ("migrated", stage.origin.end_of(ORDERS[0]))
+    assert first.target_base_offset == (120 if method == "mirrored" else 0)
+    assert first.routers == ()
+    # 10 s of quiet after the last record.
+    assert stage.now_s >= 40
+
+
+def test_a_link_keeps_offsets(stage: MigrationStage) -> None:
+    stage.offsets_per_s = 0.0
+    for name in ORDERS:
+        stage.target.fill("orders", name.partition, range(100))
+    result = stage.run("linked")
+    assert {(one.end_offset, one.target_base_offset) for one in result.agreements.values()} == {(100, 100)}
+
+
+def test_until_aged_and_dropped(stage: MigrationStage) -> None:
+    def age(at: MigrationStage) -> None:
+        if all(one.status == "migrated" for one in at.agreed().values()) and at.agreed():
+            at.origin.starts = {name: at.origin.end_of(name) for name in ORDERS}
+
+    stage.before_wait = age
+    stage.origin.group_states = {"billing": False}
+    stage.origin.offsets = {"billing": {ORDERS[0]: 100, ORDERS[1]: 100}}
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert {one.status for one in result.agreements.values()} == {"aged"}
+    assert "is at offset 100 of orders-0, and has not passed its end offset 350, and 1 more partitions" in str(
+        result.error
+    )
+    assert stage.origin.deleted == []
+    stage.origin.offsets = {"billing": {ORDERS[0]: 400, ORDERS[1]: 350}}
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert (result.error, result.dropped, stage.origin.deleted) == (None, ("orders",), ["orders"])
+    assert stage.rows[-1].subject == "topic orders on cluster old"
+    # And again: it is gone.
+    again = stage.run(goal=RunGoal.AGED, drop=True)
+    assert (again.error, again.dropped, stage.origin.deleted) == (None, (), ["orders"])
+
+
+def test_a_topic_of_another_id_is_not_deleted(stage: MigrationStage) -> None:
+    stage.origin.starts = dict.fromkeys(ORDERS, 10_000)
+    stage.run(goal=RunGoal.AGED)
+    stage.origin.topic_ids["orders"] = "another"
+    assert "was recreated on the cluster old" in str(stage.run(goal=RunGoal.AGED, drop=True).error)
+    assert stage.origin.deleted == []
+
+
+def killed_everywhere(monkeypatch: pytest.MonkeyPatch, **run: Any) -> list[MigrationStage]:
+    """Return the stages of runs that were killed at each of their effects, and then run again to the end."""
+    stages: list[MigrationStage] = []
+    while True:
+        stage = MigrationStage(kill_at=len(stages) + 1).connect(monkeypatch)
+        stages.append(stage)
+
+        def clients(at: MigrationStage) -> None:
+            at.offsets_per_s = 0.0 if at.now_s > 60 else 10.0
+            if at.agreed() and all(one.status == "migrated" for one in at.agreed().values()):
+                at.origin.starts = {name: at.origin.end_of(name) for name in ORDERS}
+
+        stage.before_wait = clients
+        try:
+            stage.run(goal=RunGoal.AGED, drop=True, **run)
+        except KilledError:
+            assert stage.run(goal=RunGoal.AGED, drop=True, **run).error is None
+            continue
+        return stages
+
+
+@pytest.mark.parametrize("method", ["routed", "drained"])
+def test_a_run_that_is_killed_at_any_effect_continues(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    *killed, whole = killed_everywhere(monkeypatch, method=method)
+    # Before and after: two topics, agreement, start, seal, age, and deletion.
+    assert len(killed) >= 14
+    for stage in killed:
+        found = stage.agreed()
+        assert {one.status for one in found.values()} == {"aged"}
+        assert stage.origin.deleted == ["orders"]
+        assert sorted(topic.name for topic in stage.target.created) == [MIGRATIONS_TOPIC, "orders"]
+        # No end offset changed once the target was in use.
+        assert {one.target_base_offset for one in found.values()} == {0}
+    assert {one.status for one in whole.agreed().values()} == {"aged"}
+
+
+def test_a_second_run_ends_the_first_with_a_clear_error(stage: MigrationStage) -> None:
+    begun: list[Any] = []
+
+    def second(at: MigrationStage) -> None:
+        if at.agreed() and not begun:
+            begun.append(None)
+            begun[0] = at.run(goal=RunGoal.STARTED)
+
+    stage.before_wait = second
+    first = stage.run()
+    assert "another writer of this migration has taken over" in str(first.error)
+    assert begun[0].error is None
+
+
+def test_a_target_that_does_not_answer_for_a_while_is_waited_for(stage: MigrationStage) -> None:
+    def fail(at: MigrationStage) -> None:
+        at.target.down = bool(at.agreed()) and 10 < at.now_s < 20
+
+    stage.before_wait = fail
+    assert stage.run().error is None
+    assert any("tried again: cluster new: no broker answered" in note for note in stage.progress.notes)
+
+
+def test_a_dead_origin_is_waited_for_or_ignored(stage: MigrationStage) -> None:
+    def die(at: MigrationStage) -> None:
+        at.origin.down = bool(at.agreed())
+        at.routers = ("writer", "reader") if any(one.ignore_origin for one in at.agreed().values()) else ()
+        stop.is_stopped = at.now_s > 60
+
+    stage.before_wait, stop = die, StageStop(stage)
+    stage.routers = ()
+    waiting = stage.run(routers=("writer", "reader"), stop=stop)
+    assert {one.status for one in waiting.agreements.values()} == {"planned"}
+    assert "the origin to answer" in stage.progress.notes[-1]
+    stop.is_stopped = False
+    stage.before_wait = lambda at: setattr(
+        at, "routers", ("writer", "reader") if any(one.ignore_origin for one in at.agreed().values()) else ()
+    )
+    read_s = (waiting.agreements[ORDERS[0]].origin_read_ms or 0) / 1000
+    result = stage.run(ignore_origin=True, routers=("writer", "reader"))
+    first = result.agreements[ORDERS[0]]
+    assert (result.error, first.status, first.ignore_origin) == (None, "aged", True)
+    # 150 at the reading, and 10/s since. It has to be down for 30 s, counted again by each run.
+    age_s = 1_000 + 61 + 30 - read_s
+    assert first.end_offset == pytest.approx(150 + 10 * age_s, abs=30)
+
+
+def test_an_origin_that_comes_back_shorter_ends_the_run(stage: MigrationStage) -> None:
+    stage.run()
+    for name in ORDERS:
+        stage.origin.ends[name] = 340
+    stage.offsets_per_s = 0.0
+    stopped = stage.run(goal=RunGoal.AGED)
+    assert "has lost 10 records on the origin, at offsets 340 to 349" in str(stopped.error)
+    stage.before_wait = lambda at: at.origin.starts.update(dict.fromkeys(ORDERS, 340))
+    result = stage.run(goal=RunGoal.AGED, accept_loss=True)
+    assert result.error is None
+    assert {one.origin_end for one in result.agreements.values()} == {340}
+
+
+def two_partitions_more(stage: MigrationStage) -> None:
+    for partition in range(3):
+        stage.target.fill("orders", partition, [])
+
+
+def not_empty(stage: MigrationStage) -> None:
+    for name in ORDERS:
+        stage.target.fill("orders", name.partition, range(5))
+
+
+def one_cluster(stage: MigrationStage) -> None:
+    stage.target.cluster_id = stage.origin.cluster_id = "same"
+
+
+def no_id(stage: MigrationStage) -> None:
+    stage.origin.topics = lambda: MigrationStage().origin.topics()._replace(cluster_id=None)  # type: ignore[method-assign]
+
+
+def open_transaction(stage: MigrationStage) -> None:
+    stage.origin.stables = dict.fromkeys(ORDERS, 90)
+
+
+def no_leader(stage: MigrationStage) -> None:
+    stage.origin.leaderless = {ORDERS[0]}
+
+
+def compacted(stage: MigrationStage) -> None:
+    stage.origin.settings["orders"] = TopicRules("compact", -1, -1, 2, False)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "method", "expected"),
+    [
+        (two_partitions_more, "routed", "another number of partitions on the target, 3, than on the origin, 2"),
+        (not_empty, "routed", "is not empty on the target"),
+        (not_empty, "drained", "is not empty on the target"),
+        (one_cluster, "routed", "leads to the same cluster"),
+        (no_id, "routed", "reports no cluster id"),
+        (open_transaction, "routed", "has an open transaction"),
+        (no_leader, "routed", "has an unknown log end on the origin"),
+        (compacted, "drained", "is compacted"),
+        (lambda stage: None, "mirrored", "is not on the target"),
+    ],
+)
+def test_what_forbids_a_migration_is_refused_before_anything_is_changed(
+    stage: MigrationStage, spoil: Any, method: str, expected: str
+) -> None:
+    spoil(stage)
+    with pytest.raises(HeadroomError, match=expected):
+        stage.run(method)
+    assert (stage.target.created, stage.rows) == ([], [])
+
+
+def test_routed_clients_need_names_and_compaction_is_no_reason_against_them(stage: MigrationStage) -> None:
+    with pytest.raises(HeadroomError, match="has no routers"):
+        stage.run(routers=())
+    compacted(stage)
+    assert stage.run().error is None
+
+
+def test_a_topic_that_is_recreated_midway_ends_the_run(stage: MigrationStage) -> None:
+    for cluster in (stage.origin, stage.target):
+
+        def recreate(at: MigrationStage, own: Any = cluster) -> None:
+            if at.agreed():
+                own.topic_ids["orders"] = "another"
+
+        stage.before_wait = recreate
+        error = str(stage.run().error)
+        assert "was recreated on the" in error
+        assert "its id is another, not id of orders" in error
+        cluster.topic_ids = {}
+
+
+def test_another_origin_than_the_agreed_one_is_refused(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    stage.origin.cluster_id = "third"
+    assert "leads to the cluster third, and the migration is from id of old" in str(stage.run().error)
+
+
+def test_a_topic_of_another_migration_or_method_is_refused(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    with pytest.raises(HeadroomError, match="was agreed to migrate by the method routed"):
+        stage.run("drained")
+    with pytest.raises(HeadroomError, match="belongs to the migration move already"):
+        stage.run(migration="other")
+
+
+def test_a_partition_that_is_shielded_is_never_called(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    reader = stage.reader()
+    writer = stage.writer("move", reader)
+    writer.open(1.0)
+    writer.write([replace(one, shielded=True) for one in stage.agreed().values()])
+    stage.origin.calls = 0
+    stop = StageStop(stage)
+
+    def stop_late(at: MigrationStage) -> None:
+        stop.is_stopped = at.now_s > 100
+
+    stage.before_wait = stop_late
+    assert stage.run(stop=stop).stopped
+    assert stage.origin.calls == 0
+    assert "the end of its shield" in stage.progress.notes[-1]
+
+
+def test_without_a_journal_the_change_is_made_with_a_note(
+    stage: MigrationStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(rows: Any) -> None:
+        raise HeadroomError("store", "cannot be written", "Look at it.")
+
+    monkeypatch.setattr(stage, "append", fail)
+    assert stage.run().error is None
+    assert all("is not in the journal" in note for note in stage.notes)
+    assert TopicPartition("orders", 0) in stage.target.logs
