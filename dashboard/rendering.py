@@ -20,6 +20,7 @@ from headroom.dashboard.views.headline import Headline, headline
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
+from headroom.dashboard.views.migration import migration
 from headroom.dashboard.views.moves import moves
 from headroom.dashboard.views.runs import runs
 from headroom.dashboard.views.throttles import throttles
@@ -32,6 +33,7 @@ VIEWS: Mapping[View, Callable[[Site, Address], Sequence[Block]]] = {
     View.THROTTLES: throttles,
     View.LEADERS: leaders,
     View.LAG: lag,
+    View.MIGRATION: migration,
     View.ALERTS: alerts,
     View.TIMELINE: timeline,
     View.RUNS: runs,

@@ -13,7 +13,7 @@ from headroom.schemas.migrations import MigrationStatus
 from headroom.schemas.text.amounts import join_names
 
 # Most topics that one command names.
-_MOST_TOPICS = 50
+MOST_TOPICS = 50
 
 
 def look_for_lost() -> Advice:
@@ -154,6 +154,6 @@ def _run_commands(
 ) -> list[str]:
     """Return the command that continues a migration; none if it has too many topics, or several methods."""
     topics, methods = sorted({p.topic for p in every}), {p.method for p in every}
-    if len(topics) > _MOST_TOPICS or len(methods) != 1:
+    if len(topics) > MOST_TOPICS or len(methods) != 1:
         return []
     return [commands.headroom_migration_run(topics, every[0].migration, methods.pop(), options, recommender.config)]
