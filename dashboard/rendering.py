@@ -25,6 +25,7 @@ from headroom.dashboard.views.moves import moves
 from headroom.dashboard.views.runs import runs
 from headroom.dashboard.views.throttles import throttles
 from headroom.dashboard.views.timeline import timeline
+from headroom.planning.migration.progress.progress import VERDICTS
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import printable
 
@@ -58,7 +59,7 @@ def _environment() -> Environment:
     environment.filters["iso"] = _iso
     environment.filters["printable"] = printable
     environment.filters["printable_lines"] = _printable_lines
-    environment.globals.update(Kind=Kind, View=View)
+    environment.globals.update(Kind=Kind, View=View, verdicts=list(VERDICTS))
     environment.tests["kind"] = lambda block, name: type(block).__name__ == name
     return environment
 
