@@ -158,21 +158,19 @@ class ThrottleAtRisk(Rule):
             f"its throttle of {rate_text(throttle)} would be {rate_text(math.ceil(need_bytes_per_s - throttle))} too "
             f"low: it would have to send {rate_text(need_bytes_per_s)}"
         )
-        is_takeover = isinstance(risk, LeadershipRisk)
+        evidence: ThrottleEvidence
+        if isinstance(risk, LeadershipRisk):
+            summary = f"If broker {leader.broker} came to lead {risk.topic}-{risk.partition}, {too_low}"
+            evidence = _takeover_evidence(leader, risk, need_bytes_per_s)
+        else:
+            summary = _arrival_text(leader, risk, too_low, tick.tick_ms)
+            evidence = _arrival_evidence(leader, risk, need_bytes_per_s, tick.tick_ms)
         return Finding(
             kind=self.kind,
             subject=leader.subject,
             severity=Severity.INFO,
-            summary=(
-                f"If broker {leader.broker} came to lead {risk.topic}-{risk.partition}, {too_low}"
-                if is_takeover
-                else _arrival_text(leader, risk, too_low, tick.tick_ms)
-            ),
-            evidence=(
-                _takeover_evidence(leader, risk, need_bytes_per_s)
-                if is_takeover
-                else _arrival_evidence(leader, risk, need_bytes_per_s, tick.tick_ms)
-            ),
+            summary=summary,
+            evidence=evidence,
             recommendation=recommendation,
             hold_s=tick.settings.hold_s,
             cause="throttle at risk",
