@@ -35,7 +35,7 @@ _TOPIC_SAMPLE = (
     "prev_read_ms BIGINT, prev_bytes_in BIGINT, prev_messages_in BIGINT"
 )
 
-_MIGRATION_SIDE = (
+_MIGRATION_LOG = (
     "read_ms BIGINT, topic_id STRING, leader_epoch INT, log_start_offset BIGINT, log_end_offset BIGINT, "
     "stable_offset BIGINT, leader_end_offset BIGINT, newest_ms BIGINT, prev_read_ms BIGINT, prev_log_end_offset BIGINT"
 )
@@ -111,7 +111,7 @@ ROWS: dict[str, str] = {
         # Names of the routers that have to agree, those that have not yet, and the acks of those that produce.
         "routers ARRAY<STRING>, missing_routers ARRAY<STRING>, acks ARRAY<STRING>, "
         # Each side as it was read, and why it was not. leader_end_offset: log end of the leader for its newest epoch.
-        f"origin STRUCT<{_MIGRATION_SIDE}>, target STRUCT<{_MIGRATION_SIDE}>, "
+        f"origin STRUCT<{_MIGRATION_LOG}>, target STRUCT<{_MIGRATION_LOG}>, "
         # earlier_target_end: log end of the target that was read before the origin's.
         "origin_error STRING, target_error STRING, earlier_target_end BIGINT, "
         # Settings of the topic on the origin.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 
 def known_offset(offset: int | None) -> int | None:
@@ -19,4 +20,10 @@ def known_amount(amount: float | None) -> Fraction | None:
     """
     if amount is None or not math.isfinite(amount) or amount < 0:
         return None
+    return _exact(amount)
+
+
+# The same times and rates are asked for again for each group of a partition, and reading digits takes microseconds.
+@lru_cache(maxsize=4096)
+def _exact(amount: float) -> Fraction:
     return Fraction(amount) if amount == int(amount) else Fraction(f"{amount:.15g}")

@@ -19,7 +19,7 @@ _CLOSING = f"-deriv(headroom_remaining_bytes{{{DESTINATIONS}}}[$__rate_interval]
 
 def move() -> Json:
     """Return the dashboard of the lag of moving replicas."""
-    rows = [_summary(), _left_to_copy(), _out_of_sync(), _busiest_partitions(), _replicas()]
+    rows = [_summary(), _left_to_copy(), _out_of_sync(), _busiest_partitions(), _replicas(), _migrations()]
     about = "How far is the move, does it make progress, and which partitions delay it?"
     return headroom_dashboard("headroom-move", "Headroom: replication lag of the move", about, rows)
 
@@ -132,5 +132,34 @@ def _replicas() -> list[Panel]:
             COUNT,
             steps=BAD_FROM_ONE,
             custom={"thresholdsStyle": {"mode": "line"}},
+        ),
+    ]
+
+
+def _migrations() -> list[Panel]:
+    """Migrations of topics to the cluster: partitions by status, what is left to write, and what was lost."""
+    legend = "{{cluster}} {{migration}}"
+    return [
+        time_series(
+            "Migrating partitions, by status",
+            "Partitions of topics that migrate to the cluster, by agreed status. No line: there is no migration.",
+            [Query(f"headroom_migration_partitions{{{CLUSTERS}}}", f"{legend} {{{{status}}}}")],
+            COUNT,
+            width=9,
+        ),
+        time_series(
+            "Left to write before the switches",
+            "Offsets below the agreed end offsets that the origin does not have yet. A gap: unknown.",
+            [Query(f"headroom_migration_left_offsets{{{CLUSTERS}}}", legend)],
+            COUNT,
+            width=9,
+        ),
+        stat(
+            "Lost on the origin",
+            "Acknowledged offsets below the agreed end offsets that the origin no longer has.",
+            Query(f"headroom_migration_lost_offsets{{{CLUSTERS}}}", legend),
+            COUNT,
+            steps=BAD_FROM_ONE,
+            empty="unknown, or no migration",
         ),
     ]

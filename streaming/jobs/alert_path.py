@@ -41,7 +41,7 @@ from headroom.streaming.transforms.gold import headroom_rows
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
     TickProgress,
-    judged_migrations,
+    evaluated_migrations,
     ticks_with_migrations,
 )
 from headroom.streaming.transforms.prepared import Prepared
@@ -242,7 +242,7 @@ class AlertPath:
             for row in headroom.collect():
                 if (row["cluster"], row["tick_ms"]) in rows_of_tick:
                     rows_of_tick[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
-            migrations = judged_migrations(complete.messages, ticks_with_migrations(new))
+            migrations = evaluated_migrations(complete.messages, ticks_with_migrations(new))
             self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
             self._last_evaluated = max(map(_position, new))
             self._decide(complete, rows_of_tick, migrations, writer, version)

@@ -32,7 +32,7 @@ from headroom.streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, mo
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
     MIGRATION_TABLES,
-    judged_migrations,
+    evaluated_migrations,
     migration_rows,
     ticks_with_migrations,
 )
@@ -134,7 +134,7 @@ class GoldJob(TickQuery):
         ticks = ticks_with_migrations(complete.status)
         if self._migrations:
             ticks = sorted(self._migrations[MIGRATION_PROGRESS].missing(ticks))
-        rows = migration_rows(judged_migrations(complete.messages, ticks))
+        rows = migration_rows(evaluated_migrations(complete.messages, ticks))
         since_ms = self._written_since(ticks) if ticks else None
         for table, by_tick in rows.items():
             if self._migrations:

@@ -1,9 +1,9 @@
 """Rows of the gold tables of migrations, from the messages of complete ticks.
 
-They are judged in Python, on the driver. The rules are those of the command ``headroom migration status``, and they
-read a partition with all of its groups: as SQL they would stand twice. A message is passed through Spark as text, and
-only ticks that have one cost a job. The alert path judges a tick once: alerts, metrics and gold rows have the same
-objects.
+They are evaluated in Python, on the driver. The rules are those of the command that shows the status of a migration,
+and they read a partition with all of its groups: as SQL they would stand twice. A message is passed through Spark as
+text, and only ticks that have one cost a job. The alert path evaluates a tick once: alerts, metrics and gold rows have
+the same objects.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ticks_with_migrations(status: Sequence[Row]) -> list[Tick]:
     ]
 
 
-def judged_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickProgress:
+def evaluated_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickProgress:
     """Return the progress of the migrations in some ticks.
 
     Args:
@@ -65,11 +65,11 @@ def judged_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickProgr
     for row in messages.where("payload IS NOT NULL").select("cluster", "tick_ms", "payload").collect():
         tick = row["cluster"], row["tick_ms"]
         if tick in found:
-            found[tick] += _judged(tick, row["payload"])
+            found[tick] += _evaluated(tick, row["payload"])
     return found
 
 
-def _judged(tick: Tick, payload: str) -> list[MigrationProgress]:
+def _evaluated(tick: Tick, payload: str) -> list[MigrationProgress]:
     """Return the progress of each partition in a message; of one that cannot be read none, and a line in the log."""
     try:
         message = json.loads(payload)

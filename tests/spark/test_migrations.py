@@ -16,7 +16,7 @@ from headroom.streaming.transforms import decode
 from headroom.streaming.transforms.decode import with_headers
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
-    judged_migrations,
+    evaluated_migrations,
     migration_rows,
     ticks_with_migrations,
 )
@@ -45,15 +45,15 @@ def sent(migrations: int, claimed: int) -> list[dict[str, Any]]:
     ]
 
 
-def judged(spark: SparkSession, messages: list[dict[str, Any]]) -> tuple[list[Any], Any]:
+def evaluated(spark: SparkSession, messages: list[dict[str, Any]]) -> tuple[list[Any], Any]:
     """Complete ticks of some messages, and the progress of their migrations."""
     reader = CompleteTicksReader(ListTopic(spark, messages), MIGRATION_COLUMNS)  # type: ignore[arg-type]
     with reader.read(records(spark, messages)) as complete:
-        return complete.ticks, judged_migrations(complete.messages, ticks_with_migrations(complete.status))
+        return complete.ticks, evaluated_migrations(complete.messages, ticks_with_migrations(complete.status))
 
 
 def test_a_tick_has_the_progress_of_each_partition_and_the_rows_of_both_tables(spark: SparkSession) -> None:
-    ticks, progress = judged(spark, sent(2, 2))
+    ticks, progress = evaluated(spark, sent(2, 2))
     assert ticks == [TICK]
     assert sorted(one.partition for one in progress[TICK]) == [0, 1]
     rows = migration_rows(progress)
@@ -63,18 +63,18 @@ def test_a_tick_has_the_progress_of_each_partition_and_the_rows_of_both_tables(s
 
 
 def test_a_tick_without_migrations_asks_spark_for_nothing(spark: SparkSession) -> None:
-    assert judged(spark, sent(0, 0)) == ([TICK], {})
+    assert evaluated(spark, sent(0, 0)) == ([TICK], {})
     assert migration_rows({}) == {MIGRATION_GROUPS: {}, MIGRATION_PROGRESS: {}}
 
 
 def test_a_message_that_is_missing_costs_the_progress_and_not_the_verdicts(spark: SparkSession) -> None:
-    assert judged(spark, sent(1, 2)) == ([TICK], {})
+    assert evaluated(spark, sent(1, 2)) == ([TICK], {})
 
 
 def test_a_message_that_cannot_be_read_costs_its_own_partitions(spark: SparkSession) -> None:
     messages = sent(2, 2)
     messages[2]["rows"][0]["end_offset"] = "x"
-    ticks, progress = judged(spark, messages)
+    ticks, progress = evaluated(spark, messages)
     assert ticks == [TICK]
     assert [one.partition for one in progress[TICK]] == [1]
 
@@ -83,10 +83,10 @@ def test_a_reader_from_before_the_kind_finds_the_tick_complete(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decode, "ALERT_KINDS", (*COUNTED_KINDS, "tick_end"))
-    assert judged(spark, sent(2, 2)) == ([TICK], {})
+    assert evaluated(spark, sent(2, 2)) == ([TICK], {})
 
 
-def test_silver_has_a_row_for_each_side_and_the_reason_of_one_that_was_not_read(spark: SparkSession) -> None:
+def test_silver_has_a_row_for_each_cluster_and_the_reason_of_one_that_was_not_read(spark: SparkSession) -> None:
     down = ROW | {"partition": 1, "origin": None, "origin_error": "timed out"}
     headers = with_headers(records(spark, [message("migrations", 2, [ROW, down])]))
     rows = {(r["partition"], r["side"]): r for r in silver_rows(headers, MIGRATION_OFFSETS, ["migrations"]).collect()}

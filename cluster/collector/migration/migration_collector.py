@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 from kafka import KafkaConsumer
 
 from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.cluster.collector.migration.rows import (
+    ClusterFacts,
     MigrationFacts,
-    SideFacts,
     acknowledged_ends,
     migration_rows,
 )
-from headroom.cluster.collector.migration.side_reader import SideReader, SideReading, WantedPartitions
 from headroom.cluster.connection.admin_connection import connection_options
 from headroom.cluster.connection.new_client import create_no_topics, new_client
 from headroom.cluster.migration.migration_cluster import MigrationCluster
@@ -109,8 +109,8 @@ class MigrationCollector:
         self,
         settings: Settings,
         clock: Clock,
-        origin: SideReader | None = None,
-        target: SideReader | None = None,
+        origin: ClusterReader | None = None,
+        target: ClusterReader | None = None,
         agreements: Callable[[], Agreements] | None = None,
     ) -> None:
         migration = settings.migration
@@ -118,18 +118,18 @@ class MigrationCollector:
         self._slip_ratio = settings.alerts.slip_ratio
         self._stale_s = max(_STALE_S, _STALE_TICKS * settings.collect.interval_s)
         groups, own = migration.group_names(), settings.cluster
-        self._origin_reader = origin or SideReader(
+        self._origin_reader = origin or ClusterReader(
             lambda: MigrationCluster(migration.origin, migration.origin.name), clock, groups
         )
-        self._target_reader = target or SideReader(
+        self._target_reader = target or ClusterReader(
             lambda: MigrationCluster(own, own.name), clock, groups, migration.origin.name
         )
-        self._topic = AgreementFollower(settings)
+        self._topic = AgreementTopic(settings)
         self._read_agreements = agreements or self._topic.read
         self._agreed: Background[Agreements] = Background("agreements of migrations", clock)
-        self._origin: Background[SideReading] = Background("origin of migrations", clock)
-        self._target: Background[SideReading] = Background("target of migrations", clock)
-        self._history: dict[str, deque[SideReading]] = {"origin": deque(), "target": deque()}
+        self._origin: Background[ClusterReading] = Background("origin of migrations", clock)
+        self._target: Background[ClusterReading] = Background("target of migrations", clock)
+        self._history: dict[str, deque[ClusterReading]] = {"origin": deque(), "target": deque()}
         self._seen: dict[TopicPartition, dict[int, int]] = {}
         self._looked_s: float | None = None
 
@@ -187,7 +187,7 @@ class MigrationCollector:
     def _agreements(self) -> Sequence[PartitionAgreement]:
         return () if self._agreed.result is None else self._agreed.result[0]
 
-    def _keep(self, side: str, reading: SideReading | None) -> None:
+    def _keep(self, side: str, reading: ClusterReading | None) -> None:
         history = self._history[side]
         if reading is None or (history and reading.began_s - history[-1].began_s < _KEEP_EVERY_S):
             return
@@ -195,10 +195,10 @@ class MigrationCollector:
         while len(history) > 1 and reading.began_s - history[1].began_s >= _GROUP_RATE_S:
             history.popleft()
 
-    def _facts(self, side: str, background: Background[SideReading]) -> SideFacts:
+    def _facts(self, side: str, background: Background[ClusterReading]) -> ClusterFacts:
         now, last = background.recent(self._stale_s), background.result
         history = self._history[side]
-        return SideFacts(
+        return ClusterFacts(
             now,
             None if now is None else _earlier(history, now, _RATE_S),
             None if now is None else _earlier(history, now, _GROUP_RATE_S),
@@ -206,15 +206,21 @@ class MigrationCollector:
             None if last is None else last.groups,
         )
 
-    def _see(self, reading: SideReading | None) -> None:
-        """Keep how far the log was replicated under each leader: that was acknowledged, whatever the acks."""
-        for name, epoch in ({} if reading is None else reading.leader_epochs).items():
-            end = None if reading is None else reading.logs[name].end
-            if end is not None:
-                seen = self._seen.setdefault(name, {})
-                seen[epoch] = max(end, seen.get(epoch, 0))
-                for old in sorted(seen)[:-_KEPT_EPOCHS]:
-                    del seen[old]
+    def _see(self, reading: ClusterReading | None) -> None:
+        """Keep how far the log was replicated under each leader: that was acknowledged, whatever the acks.
+
+        If the epoch is one of before, another leader may have replicated more. Then it ends before that.
+        """
+        if reading is None:
+            return
+        for name, epoch in reading.leader_epochs.items():
+            end, leader_end = reading.logs[name].end, reading.epoch_ends.get(name, {}).get(epoch)
+            if end is None or leader_end is None or leader_end < end:
+                continue
+            seen = self._seen.setdefault(name, {})
+            seen[epoch] = max(end, seen.get(epoch, 0))
+            for old in sorted(seen)[:-_KEPT_EPOCHS]:
+                del seen[old]
 
     def _acknowledged(self) -> dict[TopicPartition, dict[int, int]]:
         """Return what routers have reported and what was seen, the furthest of them."""
@@ -226,7 +232,7 @@ class MigrationCollector:
         return known
 
 
-class AgreementFollower:
+class AgreementTopic:
     """Reads the agreement topic of the watched cluster to its end, and follows it from then on.
 
     Args:
@@ -271,11 +277,11 @@ class AgreementFollower:
         return consumer
 
 
-def _earlier(history: Sequence[SideReading], now: SideReading, span_s: float) -> SideReading | None:
+def _earlier(history: Sequence[ClusterReading], now: ClusterReading, span_s: float) -> ClusterReading | None:
     """Return the newest reading that is a span older; the oldest one, if none is, and None without another one."""
     older = [reading for reading in history if reading.began_s < now.began_s]
     return next((one for one in reversed(older) if now.began_s - one.began_s >= span_s), older[0] if older else None)
 
 
-def _last_before(history: Sequence[SideReading], began_s: float) -> SideReading | None:
+def _last_before(history: Sequence[ClusterReading], began_s: float) -> ClusterReading | None:
     return next((one for one in reversed(history) if one.began_s <= began_s), None)

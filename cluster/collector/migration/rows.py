@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.cluster.collector.migration.side_reader import SideReading
+from headroom.cluster.collector.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.agreement import missing_routers
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
@@ -23,7 +23,7 @@ _AGREED = (
 
 
 @dataclass(frozen=True)
-class SideFacts:
+class ClusterFacts:
     """What is known of one cluster.
 
     Attributes:
@@ -34,9 +34,9 @@ class SideFacts:
         last_groups: groups of the last reading, however old; None if they were never listed.
     """
 
-    now: SideReading | None = None
-    before: SideReading | None = None
-    long_before: SideReading | None = None
+    now: ClusterReading | None = None
+    before: ClusterReading | None = None
+    long_before: ClusterReading | None = None
     error: str = ""
     last_groups: Mapping[str, bool | None] | None = None
 
@@ -57,9 +57,9 @@ class MigrationFacts:
 
     agreements: Sequence[PartitionAgreement]
     reports: Mapping[str, RouterReport] = field(default_factory=dict)
-    origin: SideFacts = SideFacts()
-    target: SideFacts = SideFacts()
-    earlier_target: SideReading | None = None
+    origin: ClusterFacts = ClusterFacts()
+    target: ClusterFacts = ClusterFacts()
+    earlier_target: ClusterReading | None = None
     acknowledged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     slip_ratio: float = 0.5
 
@@ -105,7 +105,10 @@ def _row(
     missing = missing_routers(agreement, agreed)
     # Those that are missing come first: what is cut off are routers that have agreed.
     routers = [*missing, *(router for router in agreement.routers if router not in missing)][:MOST_IN_ARRAY]
-    origin = SideFacts(error="nothing calls it: shielded") if agreement.shielded else facts.origin
+    origin = _of_agreement(facts.origin, agreement.origin_cluster_id)
+    if agreement.shielded:
+        origin = ClusterFacts(error="nothing calls it: shielded", last_groups=facts.origin.last_groups)
+    target = _of_agreement(facts.target, agreement.target_cluster_id)
     earlier = None if facts.earlier_target is None else facts.earlier_target.logs.get(name)
     rules = None if origin.now is None else origin.now.rules.get(name.topic)
     return {
@@ -113,21 +116,29 @@ def _row(
         "routers": routers,
         "missing_routers": list(missing)[:MOST_IN_ARRAY],
         "acks": list(acks),
-        "origin": _side(origin, name),
-        "target": _side(facts.target, name),
+        "origin": _log_columns(origin, name),
+        "target": _log_columns(target, name),
         "origin_error": origin.error or None,
-        "target_error": facts.target.error or None,
+        "target_error": target.error or None,
         "earlier_target_end": None if earlier is None else earlier.end,
         **_settings(rules),
         "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {})),
         "sync_origin_offset": None,
         "sync_target_offset": None,
-        "groups": None if readers is None else [_group(group, name, origin, facts.target) for group in readers],
+        "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
         "slip_ratio": facts.slip_ratio,
     }
 
 
-def _side(facts: SideFacts, name: TopicPartition) -> Row | None:
+def _of_agreement(facts: ClusterFacts, agreed_id: str) -> ClusterFacts:
+    """Return what is known of a cluster; nothing if it is another one than was agreed."""
+    own = None if facts.now is None else facts.now.cluster_id
+    if own is None or own == agreed_id:
+        return facts
+    return ClusterFacts(error=f"it is the cluster {own}, and {agreed_id} was agreed", last_groups=facts.last_groups)
+
+
+def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
     now = facts.now
     if now is None:
         return None
@@ -162,7 +173,7 @@ def _settings(rules: TopicRules | None) -> Row:
     }
 
 
-def _epochs(now: SideReading | None, name: TopicPartition, acknowledged: Mapping[int, int]) -> list[Row]:
+def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int]) -> list[Row]:
     ends = {} if now is None else now.epoch_ends.get(name, {})
     return [
         {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
@@ -191,7 +202,7 @@ def _has(offsets: Mapping[TopicPartition, int], topic: str) -> bool:
     return any(name.topic == topic for name in offsets)
 
 
-def _group(group: str, name: TopicPartition, origin: SideFacts, target: SideFacts) -> Row:
+def _group(group: str, name: TopicPartition, origin: ClusterFacts, target: ClusterFacts) -> Row:
     times = origin if origin.now is not None else target
     return {
         "group": group,
@@ -205,5 +216,5 @@ def _group(group: str, name: TopicPartition, origin: SideFacts, target: SideFact
     }
 
 
-def _committed(reading: SideReading | None, group: str, name: TopicPartition) -> int | None:
+def _committed(reading: ClusterReading | None, group: str, name: TopicPartition) -> int | None:
     return None if reading is None else reading.committed.get(group, {}).get(name)

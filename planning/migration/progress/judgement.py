@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headroom.planning.migration.agreed_end import reached_in_s
+from headroom.planning.migration.agreement import split_of
 from headroom.planning.migration.known import known_amount, known_offset
 from headroom.planning.migration.losses import lost_at_switch
 from headroom.planning.migration.progress.progress import MigrationProgress
@@ -53,6 +54,8 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
     rate = known_amount(reading.write_offsets_per_s)
     lag, mirror_eta_s = _mirror(reading)
     expected = reading.expected()
+    # Once for all groups, of which there may be many.
+    split = split_of(agreed, reading.is_origin_up)
     return MigrationProgress(
         topic=agreed.topic,
         partition=agreed.partition,
@@ -75,7 +78,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         unclean_elections=None if rules is None else rules.unclean_elections,
         missing_routers=reading.missing_routers,
         expected_ms=None if expected is None else expected[0],
-        groups=None if reading.groups is None else tuple(group_progress(reading, own) for own in reading.groups),
+        groups=None if reading.groups is None else tuple(group_progress(reading, split, own) for own in reading.groups),
     )
 
 

@@ -44,7 +44,7 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         return None
     origin, target = row.get("origin"), row.get("target")
     epochs = [epoch for epoch in row.get("epochs") or () if epoch.get("leader_epoch") is not None]
-    groups, sync = row.get("groups"), (row.get("sync_origin_offset"), row.get("sync_target_offset"))
+    groups, synced, copied = row.get("groups"), row.get("sync_origin_offset"), row.get("sync_target_offset")
     routers, missing = row.get("routers") or (), frozenset(row.get("missing_routers") or ())
     agreement = _agreement(row)
     return MigrationReading(
@@ -65,7 +65,7 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         {router: agreement.number for router in routers if router not in missing},
         _numbers(epochs, "acknowledged_end"),
         _numbers(epochs, "epoch_end"),
-        None if None in sync else sync,
+        None if synced is None or copied is None else (synced, copied),
         None if groups is None else tuple(_group(group) for group in groups),
         *(() if row.get("slip_ratio") is None else (row["slip_ratio"],)),
     )

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from headroom.planning.migration.agreed_end import reached_in_s
-from headroom.planning.migration.agreement import resumed_at, split_of
+from headroom.planning.migration.agreement import resumed_at
 from headroom.planning.migration.known import known_amount, known_offset
 from headroom.planning.migration.plan.retention import ReaderRetention, reader_retention
 from headroom.planning.migration.progress.progress import GroupProgress
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
 from headroom.planning.migration.readings import read_rate
-from headroom.planning.migration.split import place
+from headroom.planning.migration.split import Split, place
 
 _UNKNOWN = ReaderRetention(None, None, None)
 
 
-def group_progress(reading: MigrationReading, group: GroupReading) -> GroupProgress:
+def group_progress(reading: MigrationReading, split: Split, group: GroupReading) -> GroupProgress:
     """Return how far a group is with the partition of a reading.
 
     Args:
         reading: the partition.
+        split: what was agreed about it.
         group: the group.
     """
-    split = split_of(reading.agreement, reading.is_origin_up)
     # What was read of an origin that does not answer now is of another time.
     committed = group.origin_committed if reading.is_origin_up else None
     offset = resumed_at(split, committed, group.target_committed)

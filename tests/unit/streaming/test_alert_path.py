@@ -56,7 +56,9 @@ class Ticks:
     @contextmanager
     def read(self, batch: Any) -> Iterator[CompleteTicks]:
         ticks = [(cluster, START_MS + batch * 1000) for cluster in CLUSTERS]
-        rows: Any = [{"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at} for c, at in ticks]
+        rows: Any = [
+            {"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at, "migrations": 0} for c, at in ticks
+        ]
         yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
 
     def on(self, messages: Any) -> Any:
@@ -205,3 +207,23 @@ def test_a_repeated_fault_is_logged_every_ten_minutes(caplog: pytest.LogCaptureF
         except ValueError as error:
             faults.report("c", "it failed", error)
     assert [r.message for r in caplog.records] == [f"it failed: ValueError: {second}" for second in (0, 600, 1200)]
+
+
+def test_rules_and_listeners_have_the_migrations_of_a_tick_and_no_older_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks(monkeypatch)
+    calls: list[tuple[object, ...]] = []
+    progress = (object(),)
+    module = "headroom.streaming.jobs.alert_path"
+    monkeypatch.setattr(ticks.path._listener, "on_migrations", lambda *of: calls.append(of), raising=False)
+    of_first = {(CLUSTERS[0], START_MS): progress}
+    monkeypatch.setattr(f"{module}.evaluated_migrations", lambda messages, chosen: of_first)
+    ticks.at(0)
+    assert calls == [(CLUSTERS[0], START_MS, progress)]
+    known = ticks.engine.inputs(CLUSTERS[0]).migrations
+    assert known is not None
+    assert (known.value, known.tick_ms) == (progress, START_MS)
+    assert ticks.engine.inputs(CLUSTERS[1]).migrations is None
+    monkeypatch.setattr(f"{module}.evaluated_migrations", lambda messages, chosen: {})
+    ticks.at(1)
+    assert ticks.engine.inputs(CLUSTERS[0]).migrations is None
+    assert len(calls) == 1

@@ -11,9 +11,12 @@ from headroom.alerts.delivery.outbox import DeliveryFigures
 from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics import Collected
+from headroom.planning.migration.progress.judgement import migration_progress
+from headroom.planning.migration.progress.reading import MigrationReading
 from headroom.schemas.alerts import AlertKind, AlertState
 from headroom.schemas.keys import Role
 from headroom.schemas.metrics import METRICS, MetricType
+from headroom.schemas.migrations import PartitionAgreement
 from headroom.streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
@@ -319,6 +322,11 @@ def test_rows_and_batches_are_counted() -> None:
 
 
 PROPOSAL = BalanceAdvice("abc", TICK_MS, frozenset({2}), True, 3, 1, 5e9, 60.0, 0.75, {(2, "disk"): 4e9})
+MIGRATING = replace(
+    migration_progress(MigrationReading(PartitionAgreement("m", 1, "o", "t", "orders", 0), TICK_MS)),
+    left_offsets=5,
+    lost_offsets=0,
+)
 
 
 def full() -> Scene:
@@ -331,6 +339,7 @@ def full() -> Scene:
     scene.live.on_balances("orders", TICK_MS, [balance(1, 10, read_bytes_per_s=MB, preferred_read_bytes_per_s=MB)])
     scene.live.on_broker_loads("orders", loads({1: 30, 2: 10}, rounds={1: 5}, network_in_capacity=50 * MB))
     scene.live.on_proposal("orders", PROPOSAL)
+    scene.live.on_migrations("orders", TICK_MS, [MIGRATING])
     scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)], lambda: 2)
     return scene
 
@@ -364,6 +373,15 @@ def test_the_load_of_a_broker_has_its_band_and_limit_and_what_is_unknown_has_no_
     assert scene.values("headroom_broker_load", broker="3") == []
     assert scene.values("headroom_broker_load", resource="disk") == []
     assert scene.values("headroom_broker_slow_rounds") == []
+
+
+def test_a_migration_that_is_over_or_whose_ticks_stay_away_has_no_series() -> None:
+    scene = published(status(1, LEADER, 9.0, 8.0))
+    assert scene.values("headroom_migration_partitions") == []
+    scene.live.on_migrations("orders", TICK_MS, [MIGRATING])
+    assert scene.values("headroom_migration_partitions", migration="m", status="planned") == [1]
+    scene.now_ms += 3_600_000
+    assert scene.values("headroom_migration_partitions") == []
 
 
 def test_every_metric_of_the_contract_is_exposed_with_its_type_labels_and_meaning() -> None:

@@ -93,7 +93,9 @@ def struct_names(kind: str, column: str) -> list[str]:
     return names(match[1])
 
 
-@pytest.mark.parametrize("kind", sorted(ROWS.keys() - {"broker_performance", "log_dirs", "replica_sizes"}))
+@pytest.mark.parametrize(
+    "kind", sorted(ROWS.keys() - {"broker_performance", "log_dirs", "migrations", "replica_sizes"})
+)
 def test_rows_have_the_columns_of_their_contract(kind: str) -> None:
     builder = TickBuilder(WINDOW_MS, 1000)
     rows = tick(builder, 1000, snapshot(), reads(1000, 1, 2, 3, lag=5))

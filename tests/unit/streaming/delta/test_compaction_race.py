@@ -20,6 +20,8 @@ from headroom.schemas.tables import (
     ALERT_EVENTS,
     BROKER_LOAD,
     LEADER_IMBALANCE,
+    MIGRATION_GROUPS,
+    MIGRATION_PROGRESS,
     PARTITION_WRITE_RATE,
     PROMPT_TABLES,
     REASSIGNMENT_PROGRESS,
@@ -78,7 +80,7 @@ def balances(path: Path) -> str:
 
 def test_tables_that_are_appended_without_spark_are_maintained_without_it() -> None:
     moves = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE}
-    gold = {*moves, LEADER_IMBALANCE, BROKER_LOAD, REPLICATION_LAG}
+    gold = {*moves, LEADER_IMBALANCE, BROKER_LOAD, REPLICATION_LAG, MIGRATION_PROGRESS, MIGRATION_GROUPS}
     assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES} | gold
 
 

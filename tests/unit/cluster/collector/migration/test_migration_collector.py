@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
 from headroom.cluster.collector.migration.rows import acknowledged_ends
-from headroom.cluster.collector.migration.side_reader import SideReader, SideReading, WantedPartitions
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.readings import LogOffsets, TopicRules
@@ -19,28 +19,31 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import AcknowledgedEnd, PartitionAgreement, RouterReport
 from headroom.schemas.tick_messages import row_columns
+from tests.unit.fakes.migration_clusters import FakeMigrationCluster, log_record
 
 NAME = TopicPartition("orders", 0)
 AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700_000, 0, "migrating", routers=("a", "b"))
 REPORT = RouterReport("a", "1", "producer", "1", "kafka-python", {"m": 1}, (AcknowledgedEnd("orders", 0, 3, 900),))
 
 
-class FakeSide(SideReader):
+class FakeCluster(ClusterReader):
     """Readings of a script; ``wanted`` has what was asked."""
 
     def __init__(self, clock: FakeClock, end: int, problem: Callable[[], None] = lambda: None) -> None:
         self._now = clock
         self._end = end
         self._problem = problem
+        self.cluster_id: str | None = None
         self.wanted: list[WantedPartitions] = []
 
-    def read(self, wanted: WantedPartitions) -> SideReading:
+    def read(self, wanted: WantedPartitions) -> ClusterReading:
         self.wanted.append(wanted)
         self._problem()
         now_s, self._end = self._now.s, self._end + 2_000
-        return SideReading(
+        return ClusterReading(
             now_s,
             int(now_s * 1000),
+            self.cluster_id,
             {NAME: LogOffsets(0, self._end, self._end, None)},
             {"orders": "i"},
             {NAME: 3},
@@ -63,7 +66,7 @@ class FakeClock:
 
 
 def collector(
-    clock: FakeClock, origin: FakeSide, target: FakeSide, agreed: Callable[[], Agreements]
+    clock: FakeClock, origin: FakeCluster, target: FakeCluster, agreed: Callable[[], Agreements]
 ) -> MigrationCollector:
     return MigrationCollector(Settings(), clock.clock(), origin, target, agreed)
 
@@ -91,9 +94,9 @@ def one_agreement(**terms: Any) -> Agreements:
     return (PartitionAgreement(**{**AGREED.__dict__, **terms}),), {"a": REPORT}
 
 
-def test_a_row_has_both_sides_the_agreement_and_what_is_missing() -> None:
+def test_a_row_has_both_clusters_the_agreement_and_what_is_missing() -> None:
     clock = FakeClock()
-    made = collector(clock, FakeSide(clock, 100_000), FakeSide(clock, 0), one_agreement)
+    made = collector(clock, FakeCluster(clock, 100_000), FakeCluster(clock, 0), one_agreement)
     (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"] and rows[0]["target"]))
     assert sorted(row) == sorted(row_columns("migrations"))
     assert (row["end_offset"], row["status"], row["missing_routers"], row["acks"]) == (
@@ -116,7 +119,7 @@ def test_a_row_has_both_sides_the_agreement_and_what_is_missing() -> None:
 
 def test_without_an_agreement_no_cluster_is_asked_and_no_row_is_sent() -> None:
     clock = FakeClock()
-    origin, target = FakeSide(clock, 0), FakeSide(clock, 0)
+    origin, target = FakeCluster(clock, 0), FakeCluster(clock, 0)
     asked = threading.Event()
 
     def agreed() -> Agreements:
@@ -133,8 +136,8 @@ def test_without_an_agreement_no_cluster_is_asked_and_no_row_is_sent() -> None:
 
 def test_a_shielded_partition_causes_no_call_to_the_origin() -> None:
     clock = FakeClock()
-    origin = FakeSide(clock, 100_000)
-    made = collector(clock, origin, FakeSide(clock, 0), lambda: one_agreement(shielded=True))
+    origin = FakeCluster(clock, 100_000)
+    made = collector(clock, origin, FakeCluster(clock, 0), lambda: one_agreement(shielded=True))
     (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"]))
     assert (row["origin"], row["origin_error"], origin.wanted) == (None, "nothing calls it: shielded", [])
 
@@ -142,8 +145,8 @@ def test_a_shielded_partition_causes_no_call_to_the_origin() -> None:
 def test_an_origin_that_hangs_costs_its_own_columns_and_no_tick() -> None:
     clock = FakeClock()
     released = threading.Event()
-    origin = FakeSide(clock, 100_000, lambda: assert_released(released))
-    made = collector(clock, origin, FakeSide(clock, 0), one_agreement)
+    origin = FakeCluster(clock, 100_000, lambda: assert_released(released))
+    made = collector(clock, origin, FakeCluster(clock, 0), one_agreement)
     try:
         began_s = time.monotonic()
         (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"]))
@@ -170,7 +173,7 @@ def test_an_origin_that_fails_is_unknown_with_its_reason_once_the_last_reading_i
         if failing.is_set():
             raise HeadroomError("cluster old", "no broker answered", "See that it is up.")
 
-    made = collector(clock, FakeSide(clock, 100_000, problem), FakeSide(clock, 0), one_agreement)
+    made = collector(clock, FakeCluster(clock, 100_000, problem), FakeCluster(clock, 0), one_agreement)
     rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"]))
     failing.set()
     clock.s += 4.0
@@ -186,7 +189,7 @@ def test_an_origin_that_fails_is_unknown_with_its_reason_once_the_last_reading_i
 
 def test_rates_are_of_readings_some_seconds_apart() -> None:
     clock = FakeClock()
-    made = collector(clock, FakeSide(clock, 100_000), FakeSide(clock, 0), one_agreement)
+    made = collector(clock, FakeCluster(clock, 100_000), FakeCluster(clock, 0), one_agreement)
     (first,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"] and rows[0]["target"]))
     assert first["origin"]["prev_read_ms"] is None
     clock.s += 10.0
@@ -198,3 +201,38 @@ def test_rates_are_of_readings_some_seconds_apart() -> None:
 def test_of_several_routers_the_furthest_acknowledgement_counts() -> None:
     other = RouterReport("b", "2", "producer", "1", "", {"m": 1}, (AcknowledgedEnd("orders", 0, 3, 1_000),))
     assert acknowledged_ends([other, REPORT]) == {NAME: {3: 1_000}}
+
+
+def test_another_cluster_than_was_agreed_is_not_taken_for_the_origin() -> None:
+    clock = FakeClock()
+    origin = FakeCluster(clock, 100_000)
+    origin.cluster_id = "x"
+    made = collector(clock, origin, FakeCluster(clock, 0), one_agreement)
+    (row,) = rows_after(
+        made, 10, lambda rows: bool(rows and rows[0]["target"] and "it has not" not in rows[0]["origin_error"])
+    )
+    assert (row["origin"], row["origin_error"]) == (None, "it is the cluster x, and o was agreed")
+
+
+def test_topics_are_read_again_once_a_leader_has_moved_and_otherwise_now_and_then() -> None:
+    clock = FakeClock()
+    cluster = FakeMigrationCluster("old", "o", {NAME: [log_record(0, 0)]})
+    asked: list[float] = []
+    topics = cluster.topics
+
+    def counted() -> Any:
+        asked.append(clock.s)
+        return topics()
+
+    cluster.topics = counted  # type: ignore[method-assign]
+    cluster.epoch_ends = lambda topics, epochs: {}  # type: ignore[attr-defined]
+    reader = ClusterReader(lambda: cluster, clock.clock(), ())  # type: ignore[arg-type, return-value]
+    for _ in range(3):
+        assert reader.read(WantedPartitions([NAME])).logs[NAME].end == 1
+    assert len(asked) == 1
+    clock.s += 6.0
+    reader.read(WantedPartitions([NAME]))
+    assert len(asked) == 2
+    # A partition that the known topics do not have is looked for at once.
+    reader.read(WantedPartitions([NAME, TopicPartition("orders", 7)]))
+    assert len(asked) == 3

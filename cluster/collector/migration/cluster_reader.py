@@ -8,22 +8,27 @@ from dataclasses import dataclass, field, replace
 
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.cluster.migration.topics import ClusterTopics
 from headroom.planning.migration.mirrors.names import mirror_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
+# Topics of a large cluster take a second of a core to read. A leader that has moved does not answer: then they are read
+# again at once.
+_TOPICS_S = 5.0
 # What changes rarely is read this often, seconds: settings of topics, and which groups have offsets of them.
 _SLOW_S = 30.0
 
 
 @dataclass(frozen=True)
-class SideReading:
+class ClusterReading:
     """One cluster at one time. Partitions have their names on the origin; what could not be read is missing.
 
     Attributes:
         began_s: start of the reading, elapsed seconds.
         read_ms: time of the offsets, epoch milliseconds.
+        cluster_id: id of the cluster; None if the broker does not report it.
         logs: offsets by partition.
         topic_ids: id by topic.
         leader_epochs: epoch of the leader by partition.
@@ -35,6 +40,7 @@ class SideReading:
 
     began_s: float
     read_ms: int
+    cluster_id: str | None = None
     logs: Mapping[TopicPartition, LogOffsets] = field(default_factory=dict)
     topic_ids: Mapping[str, str | None] = field(default_factory=dict)
     leader_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -59,7 +65,7 @@ class WantedPartitions:
     epochs: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
 
 
-class SideReader:
+class ClusterReader:
     """Reads one cluster of the migrations; one reading at a time.
 
     Args:
@@ -77,12 +83,14 @@ class SideReader:
         self._named = tuple(groups)
         self._alias = alias
         self._cluster: MigrationCluster | None = None
+        self._described: ClusterTopics | None = None
+        self._described_s = 0.0
         self._slow_at_s: float | None = None
         self._rules: Mapping[str, TopicRules] = {}
         self._readers: tuple[str, ...] = ()
         self._topics: frozenset[str] = frozenset()
 
-    def read(self, wanted: WantedPartitions) -> SideReading:
+    def read(self, wanted: WantedPartitions) -> ClusterReading:
         """Return a reading. After an error the next one connects again.
 
         Raises:
@@ -99,14 +107,22 @@ class SideReader:
     def close(self) -> None:
         """Close the connections."""
         cluster, self._cluster = self._cluster, None
-        self._slow_at_s = None
+        self._described = self._slow_at_s = None
         if cluster is not None:
             with contextlib.suppress(Exception):
                 cluster.__exit__(None, None, None)
 
-    def _read(self, cluster: MigrationCluster, wanted: WantedPartitions) -> SideReading:
+    def _read(self, cluster: MigrationCluster, wanted: WantedPartitions) -> ClusterReading:
+        is_old = self._clock.elapsed_s() - self._described_s > _TOPICS_S
+        if self._described is not None and not is_old:
+            reading = self._read_of(cluster, wanted, self._described)
+            if len(reading.logs) == len(wanted.names) and all(log.end is not None for log in reading.logs.values()):
+                return reading
+        self._described, self._described_s = cluster.topics(), self._clock.elapsed_s()
+        return self._read_of(cluster, wanted, self._described)
+
+    def _read_of(self, cluster: MigrationCluster, wanted: WantedPartitions, described: ClusterTopics) -> ClusterReading:
         began_s = self._clock.elapsed_s()
-        described = cluster.topics()
         here = self._names_here({name.topic for name in wanted.names}, wanted.mirrored, described.names)
         origin_names = {own: topic for topic, own in here.items()}
         topics = _only(
@@ -124,9 +140,10 @@ class SideReader:
         asked = (
             {name: {epoch, *wanted.epochs.get(named(name), ())} for name, epoch in epochs.items()} if is_origin else {}
         )
-        return SideReading(
+        return ClusterReading(
             began_s,
             read_ms,
+            described.cluster_id,
             {named(name): log for name, log in logs.items()},
             {origin_names[topic]: own.topic_id for topic, own in topics.items()},
             {named(name): epoch for name, epoch in epochs.items()},
