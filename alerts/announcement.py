@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from headroom.alerts.evidence.evidence import EvidenceCause
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
 from headroom.alerts.finding import Finding, Subject
 from headroom.alerts.grouping import THROTTLE_KINDS, AdvisedIncrease
@@ -113,6 +114,7 @@ class Announcement:
             or goes_on_with != (None if before.goes_on_with is None else before.goes_on_with.kind)
             or self._is_raised(finding)
             or self._has_other_throttle(finding)
+            or self._has_other_loss(finding)
         )
         return Change.UPDATED if is_other else Change.NONE
 
@@ -140,6 +142,12 @@ class Announcement:
             return False
         is_other_verdict = isinstance(now, ThrottleEvidence) and now.verdict.value != before.verdict
         return max(was, is_now) > min(was, is_now) * _UPDATE_RATIO or (was != is_now and is_other_verdict)
+
+    def _has_other_loss(self, finding: Finding) -> bool:
+        """Return whether another number of records is lost: producers report one after another what is missing."""
+        now = finding.evidence
+        is_of_migration = isinstance(now, MigrationEvidence) and finding.kind is AlertKind.MIGRATION_RECORDS_LOST
+        return is_of_migration and now.offsets != self.evidence.offsets
 
     def needs_higher_throttle(self, finding: Finding) -> bool:
         """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""

@@ -9,11 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from headroom.alerts.finding import Subject
 from headroom.alerts.inputs.broker_load import BalanceInputs
 from headroom.alerts.inputs.cluster_inputs import ClusterInputs, fresh
+from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.lifecycle import Lifecycle
 from headroom.alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from headroom.alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
 from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
+from headroom.alerts.rules.migration.migration_rule import MigrationRule
 from headroom.alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
@@ -34,6 +36,7 @@ log = logging.getLogger(__name__)
 _BACKLOG_MS = 1000
 _BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, LeaderBalanceRule))
 _LOAD_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, BrokerLoadRule))
+_MIGRATION_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, MigrationRule))
 _RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
 _NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
@@ -121,6 +124,7 @@ class ClusterAlerts:
         balances = fresh(inputs.balances, tick_ms, watched.balances_stale_after_s())
         elections = fresh(inputs.elections, tick_ms, watched.elections_stale_after_s())
         risks = fresh(inputs.risks, self._elapsed_ms(), watched.risks_stale_after_s())
+        of_tick = inputs.migrations if inputs.migrations and inputs.migrations.tick_ms == tick_ms else None
         tick = RuleInputs(
             statuses,
             self._settings,
@@ -139,6 +143,7 @@ class ClusterAlerts:
             ),
             firing=firing,
             active_resources=resources,
+            migrations=None if of_tick is None else MigrationInputs(of_tick.value, inputs.migration_writes),
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -152,6 +157,7 @@ class ClusterAlerts:
                 ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
                 ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
                 ("what a lost broker would add to others", tick.loads.risks is not None, _RISK_KINDS),
+                ("the progress of migrations", tick.migrations is not None, _MIGRATION_KINDS),
             )
             for what, is_counted, kinds in counted:
                 events = [*events, *self._resolve_uncounted(tick_ms, what, is_counted, kinds)]
@@ -276,12 +282,15 @@ class ClusterAlerts:
         return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
 
     def _active_resources(self) -> dict[Subject, Sequence[str]]:
-        """Return the resources that pending and firing alerts on the loads of brokers are about, by subject."""
-        return {
-            (AlertKind(e.kind), e.subject): resources
-            for e in self._lifecycle.active()
-            if e.kind in _LOAD_KINDS and (resources := evidence_of(e).resources)
-        }
+        """Return what pending and firing alerts on brokers are about, by subject: resources, or a migration."""
+        about: dict[Subject, Sequence[str]] = {}
+        for event in self._lifecycle.active():
+            if event.kind in _LOAD_KINDS or event.kind == AlertKind.THROTTLE_AT_RISK:
+                evidence = evidence_of(event)
+                of_migration = [] if evidence.migration is None else [evidence.migration]
+                if resources := evidence.resources or of_migration:
+                    about[AlertKind(event.kind), event.subject] = resources
+        return about
 
     def _is_backlog(self, age_ms: int) -> bool:
         """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""

@@ -87,6 +87,8 @@ class StoredEvidence:
         escalated_event_ms: when its event was written, epoch milliseconds.
         is_before_first_tick: whether it is the alert that no tick has arrived since the start.
         resources: resources that an alert on the load of a broker is about.
+        offsets: offsets that an alert on a migration counts.
+        migration: name of the migration that the alert is about.
     """
 
     broker_id: int | None = None
@@ -109,6 +111,8 @@ class StoredEvidence:
     escalated_event_ms: int | None = None
     is_before_first_tick: bool = False
     resources: Sequence[str] = ()
+    offsets: int | None = None
+    migration: str | None = None
 
     @property
     def is_unthrottled(self) -> bool:

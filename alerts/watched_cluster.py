@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.recommendations.recommender import UNKNOWN_ORIGIN, Recommender
 from headroom.planning.elections.summary import ElectionPlanSummary
 from headroom.planning.finish.finish_time import Earlier
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.config import ClusterSettings, MigrationSettings, Settings
 
 # The collector and Spark need this long to start, so the first tick may be this late.
 START_S = 90.0
@@ -51,7 +51,8 @@ class WatchedCluster:
         """
         unknown = ClusterSettings(name=name, bootstrap_servers=f"<bootstrap servers of {name}>")
         alerts = replace(settings.alerts, bootstrap_servers="")
-        return cls(replace(settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {name}>")
+        known = replace(settings, cluster=unknown, alerts=alerts, migration=MigrationSettings())
+        return cls(known, f"<headroom.toml of {name}>")
 
     def recommender(self, earlier: Earlier = (), elections: ElectionPlanSummary | None = None) -> Recommender:
         """Return the recommender for this cluster.
@@ -63,7 +64,8 @@ class WatchedCluster:
         alerts, cluster = self.settings.alerts, self.settings.cluster
         policy = ThrottlePolicy(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
         servers = alerts.bootstrap_servers or cluster.bootstrap_servers
-        return Recommender(policy, servers, self.config, earlier, elections)
+        origin_servers = self.settings.migration.origin.bootstrap_servers or UNKNOWN_ORIGIN
+        return Recommender(policy, servers, self.config, earlier, elections, origin_servers)
 
     def missing_ticks_after_s(self) -> float:
         """Return how long ticks may be missing before an alert, in seconds."""

@@ -27,6 +27,7 @@ class View(str, Enum):
     THROTTLES = "throttles"
     LEADERS = "leaders"
     LAG = "lag"
+    MIGRATION = "migration"
     ALERTS = "alerts"
     TIMELINE = "timeline"
     RUNS = "runs"

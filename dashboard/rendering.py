@@ -20,10 +20,12 @@ from headroom.dashboard.views.headline import Headline, headline
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
+from headroom.dashboard.views.migration import migration
 from headroom.dashboard.views.moves import moves
 from headroom.dashboard.views.runs import runs
 from headroom.dashboard.views.throttles import throttles
 from headroom.dashboard.views.timeline import timeline
+from headroom.planning.migration.progress.progress import VERDICTS
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import printable
 
@@ -32,6 +34,7 @@ VIEWS: Mapping[View, Callable[[Site, Address], Sequence[Block]]] = {
     View.THROTTLES: throttles,
     View.LEADERS: leaders,
     View.LAG: lag,
+    View.MIGRATION: migration,
     View.ALERTS: alerts,
     View.TIMELINE: timeline,
     View.RUNS: runs,
@@ -56,7 +59,7 @@ def _environment() -> Environment:
     environment.filters["iso"] = _iso
     environment.filters["printable"] = printable
     environment.filters["printable_lines"] = _printable_lines
-    environment.globals.update(Kind=Kind, View=View)
+    environment.globals.update(Kind=Kind, View=View, verdicts=list(VERDICTS))
     environment.tests["kind"] = lambda block, name: type(block).__name__ == name
     return environment
 

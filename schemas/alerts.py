@@ -56,6 +56,13 @@ class AlertKind(str, Enum):
     HOT_BROKER = "hot_broker"
     SLOW_BROKER = "slow_broker"
     CAPACITY_AT_RISK = "capacity_at_risk"
+    MIGRATION_RECORDS_LOST = "migration_records_lost"
+    MIGRATION_READER_OVERTAKEN = "migration_reader_overtaken"
+    MIGRATION_UNROUTED_WRITES = "migration_unrouted_writes"
+    MIGRATION_SWITCH_OFF_PLAN = "migration_switch_off_plan"
+    MIGRATION_ACKS_AT_RISK = "migration_acks_at_risk"
+    MIGRATION_MIRROR_BEHIND = "migration_mirror_behind"
+    MIGRATION_ORIGIN_REMOVABLE = "migration_origin_removable"
     NO_DATA = "no_data"
     STORE_UNWRITABLE = "store_unwritable"
 

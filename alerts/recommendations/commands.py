@@ -163,6 +163,30 @@ def headroom_reassign_runs(config: str | None) -> str:
     return f"headroom reassign runs{config_option_of(config)}"
 
 
+def headroom_migration_run(
+    topics: Sequence[str], migration: str, method: str, options: Sequence[str], config: str | None
+) -> str:
+    """Return Headroom's own command that carries out a migration, or continues it.
+
+    Args:
+        topics: topics of the migration.
+        migration: its name.
+        method: its method.
+        options: further options.
+        config: configuration file; None to search for it.
+    """
+    names = ["--name", shell_quoted(migration), "--method", method]
+    return changing_command(["migration run", *map(shell_quoted, topics), *names, *options], config)
+
+
+def kafka_topic_setting(topic: str, key: str, value: str, bootstrap_servers: str) -> str:
+    """Return Kafka's command that sets one setting of a topic."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {shell_quoted(bootstrap_servers)} --alter --entity-type topics "
+        f"--entity-name {shell_quoted(topic)} --add-config {key}={value}"
+    )
+
+
 def kafka_clear_rates(broker: int, keys: Sequence[str], bootstrap_servers: str) -> str:
     """Return Kafka's command that removes settings of one broker, all of which have to be set."""
     return _kafka_delete("brokers", str(broker), keys, bootstrap_servers)

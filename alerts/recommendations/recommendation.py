@@ -25,6 +25,11 @@ class Action(str, Enum):
     RESTORE_BROKER = "restore_broker"
     INSPECT_BROKER = "inspect_broker"
     CHECK = "check"
+    RUN_MIGRATION = "run_migration"
+    RAISE_RETENTION = "raise_retention"
+    SECURE_WRITES = "secure_writes"
+    MOVE_PRODUCERS = "move_producers"
+    DROP_ORIGIN = "drop_origin"
 
 
 @dataclass(frozen=True)

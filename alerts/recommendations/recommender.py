@@ -23,6 +23,8 @@ from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
 from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names, rate_text
 
+UNKNOWN_ORIGIN = "<bootstrap servers of the origin>"
+
 
 @dataclass(frozen=True)
 class Recommender:
@@ -34,6 +36,7 @@ class Recommender:
         config: configuration file in Headroom's commands; None if there is none.
         earlier: previous ticks, newest first: age in seconds and throttle loads.
         elections: plan of preferred elections; None if there is none.
+        origin_servers: bootstrap servers of the origin of migrations, in Kafka's commands.
     """
 
     policy: ThrottlePolicy
@@ -41,6 +44,7 @@ class Recommender:
     config: str | None = None
     earlier: Earlier = ()
     elections: ElectionPlanSummary | None = None
+    origin_servers: str = UNKNOWN_ORIGIN
 
     def raise_throttle(self, statuses: Sequence[ThrottleStatus]) -> ThrottleRaise:
         """Return the lowest single throttle that is enough on every broker of the move, or why there is none."""

@@ -9,6 +9,13 @@ from headroom.alerts.rules.balance.load_out_of_band import LoadOutOfBand
 from headroom.alerts.rules.balance.slow_broker import SlowBroker
 from headroom.alerts.rules.leaders.leader_imbalance import LeaderImbalance
 from headroom.alerts.rules.leaders.preferred_leader_unavailable import PreferredLeaderUnavailable
+from headroom.alerts.rules.migration.migration_acks_at_risk import MigrationAcksAtRisk
+from headroom.alerts.rules.migration.migration_mirror_behind import MigrationMirrorBehind
+from headroom.alerts.rules.migration.migration_origin_removable import MigrationOriginRemovable
+from headroom.alerts.rules.migration.migration_reader_overtaken import MigrationReaderOvertaken
+from headroom.alerts.rules.migration.migration_records_lost import MigrationRecordsLost
+from headroom.alerts.rules.migration.migration_switch_off_plan import MigrationSwitchOffPlan
+from headroom.alerts.rules.migration.migration_unrouted_writes import MigrationUnroutedWrites
 from headroom.alerts.rules.no_data import NoData
 from headroom.alerts.rules.reassignments.eta_slipping import EtaSlipping
 from headroom.alerts.rules.reassignments.reassignment_stalled import ReassignmentStalled
@@ -32,6 +39,13 @@ RULES: tuple[Rule, ...] = (
     ReassignmentStalled(),
     IsrShrinkDuringMove(),
     UnderReplicated(),
+    MigrationRecordsLost(),
+    MigrationReaderOvertaken(),
+    MigrationUnroutedWrites(),
+    MigrationSwitchOffPlan(),
+    MigrationAcksAtRisk(),
+    MigrationMirrorBehind(),
+    MigrationOriginRemovable(),
     NoData(),
     LeaderUnthrottled(),
     ReassignmentWithoutThrottle(),

@@ -11,6 +11,7 @@ from typing import ClassVar
 from headroom.alerts.finding import Finding, Subject
 from headroom.alerts.inputs.broker_load import BalanceInputs
 from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.recommendations.recommender import Recommender
@@ -35,7 +36,8 @@ class RuleInputs:
         eta_tracker: expectations of the cluster's earlier ticks.
         active: subjects of the cluster's pending and firing alerts.
         firing: those of them that fire.
-        active_resources: resources that pending and firing alerts on the loads of brokers are about.
+        active_resources: what pending and firing alerts on brokers are about: resources of those on their loads, the
+            migration of those on throttles that its switch makes too low.
         store_trouble: location that cannot be written, and the reason; None if the store is writable, and for clusters
             other than the first.
         is_backlog: whether incoming ticks are old ones that are catching up.
@@ -43,6 +45,7 @@ class RuleInputs:
         owners: commands that set the throttles that are left behind, by subject in the journal of changes; empty as
             long as they are unknown.
         loads: loads of brokers, what a lost broker would add to them, and the last proposal.
+        migrations: migrations to the cluster; None if the tick has no data on them.
     """
 
     statuses: Sequence[ThrottleStatus]
@@ -59,6 +62,7 @@ class RuleInputs:
     loads: BalanceInputs = field(default_factory=BalanceInputs)
     firing: Collection[Subject] = ()
     active_resources: Mapping[Subject, Collection[str]] = field(default_factory=dict)
+    migrations: MigrationInputs | None = field(default_factory=MigrationInputs)
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property

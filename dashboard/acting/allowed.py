@@ -64,6 +64,15 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
         needs=("--cluster", "--kind", "--subject"),
         looks_first=False,
     ),
+    # Without --drop, which cannot be undone, and without what gives records up: those are for a terminal.
+    ("migration", "run"): CommandRule(
+        {"--name": True, "--method": True},
+        most_arguments=50,
+        least_arguments=1,
+        needs=("--name", "--method"),
+    ),
+    ("migration", "shield"): CommandRule({"--name": True, "--off": False}, needs=("--name",)),
+    ("migration", "cancel"): CommandRule({"--name": True}, needs=("--name",)),
     ("plan",): CommandRule(
         {
             "--topics": True,

@@ -61,7 +61,9 @@ class AlertSettings:
         at_risk_s: time for which the loss of a broker or rack must take another broker over its limit before
             ``capacity_at_risk`` fires, in seconds.
         slip_ratio: threshold of ``eta_slipping``: delay of the expected finish, as a ratio of the time that was left at
-            the first estimate.
+            the first estimate. Of ``migration_switch_off_plan``: delay of a switch, as a ratio of
+            ``migration.prepare``. Of ``migration_mirror_behind``: delay of the mirror, as a ratio of the time that the
+            origin takes.
         margin_ratio: safety factor of recommended throttles above the smallest sufficient rate.
         finish_within: desired time to the end of a move, in seconds (or "30m"); None: no deadline.
         bootstrap_servers: bootstrap servers in the commands of alerts. Empty: ``cluster.bootstrap_servers``.

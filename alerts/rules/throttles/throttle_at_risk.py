@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
-from headroom.alerts.finding import Finding
-from headroom.alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from headroom.alerts.finding import Finding, Subject
+from headroom.alerts.inputs.migrations import MigrationInputs
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, PartitionEvidence, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
-from headroom.schemas.keys import Role
-from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.keys import Role, TopicPartition
+from headroom.schemas.text.amounts import clock_text, rate_text
+
+_NOT_URGENT = "not urgent: the move goes on as long as no leader switches"
+_NOT_URGENT_BEFORE_A_SWITCH = "before the migration switches: the throttle is enough until then, if no leader switches"
 
 
 @dataclass(frozen=True)
@@ -45,13 +52,59 @@ class TakeoverEvidence(ThrottleEvidence):
     required_then_bytes_per_s: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArrivalEvidence(ThrottleEvidence):
+    """Evidence on a throttle that would be too low after the switch of a migration.
+
+    Attributes:
+        migration: name of the migration.
+        arriving_partitions: number of partitions whose writes come to the broker.
+        arriving_bytes_per_s: traffic to followers that they add.
+        switch_ms: when the first of them switches, epoch milliseconds; None if unknown.
+        required_then_bytes_per_s: rate that the throttle would have to exceed.
+    """
+
+    migration: str
+    arriving_partitions: int
+    arriving_bytes_per_s: float
+    switch_ms: int | None
+    required_then_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """Writes that the switch of one migration brings to a throttled leader.
+
+    Attributes:
+        migration: name of the migration.
+        partitions: number of its partitions that the leader's throttle counts.
+        write_bytes_per_s: rate at which clients will write to them, beyond what is written to them now.
+        bytes_per_s: the same times the followers that are throttled.
+        followers: most followers of one partition.
+        switch_in_s: seconds until the first of them switches; None if unknown.
+    """
+
+    migration: str
+    partitions: int
+    write_bytes_per_s: float
+    bytes_per_s: float
+    followers: int
+    switch_in_s: float | None
+
+
+_Risk = tuple[ThrottleStatus, LeadershipRisk | _Arrival, float]
+
+
 class ThrottleAtRisk(Rule):
-    """A broker's throttle would be too low if it led one more moving partition."""
+    """A broker's throttle would be too low if it led one more moving partition, or once a migration switches to it."""
 
     kind = AlertKind.THROTTLE_AT_RISK
 
     def evaluate(self, tick: RuleInputs) -> Assessment:
-        """Return a finding for each broker whose throttle would be too low if it led one more moving partition.
+        """Return a finding for each broker whose throttle would be too low after a switch.
+
+        A switch is that of a leader, so that the broker leads one more moving partition, or that of a migration, whose
+        writes come to partitions that the throttle counts. The worse of the two is given.
 
         Every in-sync replica may become the leader of its partition. There is no finding while a throttle is too low,
         which matters more, or a required rate is unknown: alerts then keep firing.
@@ -59,57 +112,151 @@ class ThrottleAtRisk(Rule):
         leaders = {status.broker: status for status in tick.statuses if status.role is Role.LEADER}
         if tick.too_low or tick.has_unknown_verdict:
             return Assessment(keep_firing={(self.kind, leader.subject) for leader in leaders.values()})
-        risks = [
+        unknown = self._unknown_arrivals(tick)
+        takeovers = [
             (leader, status.takeover, need)
             for status in tick.statuses
             if status.takeover is not None
             and (leader := leaders.get(status.broker)) is not None
-            and (need := _exceeding_rate(leader, status.takeover)) is not None
+            and (need := _exceeding_rate(leader, status.takeover.bytes_per_s)) is not None
         ]
+        arrivals = [
+            (leader, arrival, need)
+            for leader in leaders.values()
+            for arrival in _arrivals(leader, tick.migrations)
+            if (need := _exceeding_rate(leader, arrival.bytes_per_s)) is not None
+        ]
+        risks = _worst_of_each_leader([*takeovers, *arrivals])
         if not risks:
-            return Assessment()
+            return Assessment(keep_firing=unknown)
         recommendation = tick.recommender.raise_to(
             tick.statuses,
             max(need for _, _, need in risks),
-            "not urgent: the move goes on as long as no leader switches",
+            _NOT_URGENT if not arrivals else _NOT_URGENT_BEFORE_A_SWITCH,
         )
-        return Assessment([self._finding(*risk, recommendation, tick.settings.hold_s) for risk in risks])
+        return Assessment([self._finding(*risk, recommendation, tick) for risk in risks], unknown)
+
+    def _unknown_arrivals(self, tick: RuleInputs) -> set[Subject]:
+        """Return the alerts on switches of migrations that cannot be evaluated now."""
+        unread = {partition.migration for partition in _partitions(tick.migrations) if partition.left_offsets is None}
+        return {
+            subject
+            for subject, migrations in tick.active_resources.items()
+            if subject[0] is self.kind and (tick.migrations is None or not unread.isdisjoint(migrations))
+        }
 
     def _finding(
         self,
         leader: ThrottleStatus,
-        takeover: LeadershipRisk,
+        risk: LeadershipRisk | _Arrival,
         need_bytes_per_s: float,
         recommendation: Recommendation,
-        hold_s: float,
+        tick: RuleInputs,
     ) -> Finding:
         throttle = leader.load.throttle_bytes_per_s or 0.0
-        more = math.ceil(need_bytes_per_s - throttle)
+        too_low = (
+            f"its throttle of {rate_text(throttle)} would be {rate_text(math.ceil(need_bytes_per_s - throttle))} too "
+            f"low: it would have to send {rate_text(need_bytes_per_s)}"
+        )
+        evidence: ThrottleEvidence
+        if isinstance(risk, LeadershipRisk):
+            summary = f"If broker {leader.broker} came to lead {risk.topic}-{risk.partition}, {too_low}"
+            evidence = _takeover_evidence(leader, risk, need_bytes_per_s)
+        else:
+            summary = _arrival_text(leader, risk, too_low, tick.tick_ms)
+            evidence = _arrival_evidence(leader, risk, need_bytes_per_s, tick.tick_ms)
         return Finding(
             kind=self.kind,
             subject=leader.subject,
             severity=Severity.INFO,
-            summary=(
-                f"If broker {leader.broker} came to lead {takeover.topic}-{takeover.partition}, its throttle of "
-                f"{rate_text(throttle)} would be {rate_text(more)} too low: "
-                f"it would have to send {rate_text(need_bytes_per_s)}"
-            ),
-            evidence=TakeoverEvidence(
-                **vars(ThrottleEvidence.of(leader)),
-                takeover=Takeover(takeover.topic, takeover.partition, takeover.leader),
-                takeover_bytes_per_s=takeover.bytes_per_s,
-                required_then_bytes_per_s=need_bytes_per_s,
-            ),
+            summary=summary,
+            evidence=evidence,
             recommendation=recommendation,
-            hold_s=hold_s,
+            hold_s=tick.settings.hold_s,
             cause="throttle at risk",
             weight=need_bytes_per_s - throttle,
         )
 
 
-def _exceeding_rate(leader: ThrottleStatus, takeover: LeadershipRisk) -> float | None:
+def _partitions(migrations: MigrationInputs | None) -> Sequence[MigrationProgress]:
+    return () if migrations is None else migrations.partitions
+
+
+def _exceeding_rate(leader: ThrottleStatus, more_bytes_per_s: float) -> float | None:
     """Return the rate that the broker would have to send, bytes/s; None if its throttle exceeds it or is unknown."""
     throttle, required = leader.load.throttle_bytes_per_s, leader.load.required_bytes_per_s
-    if throttle is None or required is None or throttle > required + takeover.bytes_per_s:
+    if throttle is None or required is None or throttle > required + more_bytes_per_s:
         return None
-    return required + takeover.bytes_per_s
+    return required + more_bytes_per_s
+
+
+def _worst_of_each_leader(risks: Sequence[_Risk]) -> list[_Risk]:
+    """Return of each broker the risk that needs the highest rate, in the order of their brokers' first risks."""
+    worst: dict[int, _Risk] = {}
+    for risk in risks:
+        broker = risk[0].broker
+        worst[broker] = max(worst.get(broker, risk), risk, key=lambda one: one[2])
+    return list(worst.values())
+
+
+def _arrivals(leader: ThrottleStatus, migrations: MigrationInputs | None) -> list[_Arrival]:
+    """Return what the switch of each migration brings to partitions that a leader's throttle counts."""
+    if migrations is None or not migrations.coming:
+        return []
+    coming: dict[str, list[tuple[PartitionEvidence, float, float | None]]] = defaultdict(list)
+    for partition in leader.partitions:
+        name = TopicPartition(partition.topic, partition.partition)
+        written, progress = migrations.write_bytes_per_s.get(name), migrations.coming.get(name)
+        if written is None or progress is None or not partition.followers:
+            continue
+        # A mirror writes the same records already, and stops at the switch.
+        more = written - (partition.write_bytes_per_s or 0.0)
+        if more > 0:
+            coming[progress.migration].append((partition, more, progress.switch_eta_s))
+    return [
+        _Arrival(
+            migration=migration,
+            partitions=len(parts),
+            write_bytes_per_s=sum(more for _, more, _ in parts),
+            bytes_per_s=sum(more * partition.followers for partition, more, _ in parts),
+            followers=max(partition.followers for partition, _, _ in parts),
+            switch_in_s=min((eta_s for _, _, eta_s in parts if eta_s is not None), default=None),
+        )
+        for migration, parts in coming.items()
+    ]
+
+
+def _switch_ms(arrival: _Arrival, tick_ms: int) -> int | None:
+    return None if arrival.switch_in_s is None else tick_ms + round(1000 * arrival.switch_in_s)
+
+
+def _arrival_text(leader: ThrottleStatus, arrival: _Arrival, too_low: str, tick_ms: int) -> str:
+    at_ms = _switch_ms(arrival, tick_ms)
+    when = "" if at_ms is None else f" from {clock_text(at_ms)} on"
+    return (
+        f"Once migration {arrival.migration} has switched, clients write {rate_text(arrival.write_bytes_per_s)} with "
+        f"{arrival.followers} follower(s) to {arrival.partitions} partition(s) of broker {leader.broker}{when}, and "
+        f"{too_low}"
+    )
+
+
+def _arrival_evidence(
+    leader: ThrottleStatus, arrival: _Arrival, need_bytes_per_s: float, tick_ms: int
+) -> ArrivalEvidence:
+    return ArrivalEvidence(
+        **vars(ThrottleEvidence.of(leader)),
+        migration=arrival.migration,
+        arriving_partitions=arrival.partitions,
+        arriving_bytes_per_s=arrival.bytes_per_s,
+        switch_ms=_switch_ms(arrival, tick_ms),
+        required_then_bytes_per_s=need_bytes_per_s,
+    )
+
+
+def _takeover_evidence(leader: ThrottleStatus, takeover: LeadershipRisk, need_bytes_per_s: float) -> TakeoverEvidence:
+    return TakeoverEvidence(
+        **vars(ThrottleEvidence.of(leader)),
+        takeover=Takeover(takeover.topic, takeover.partition, takeover.leader),
+        takeover_bytes_per_s=takeover.bytes_per_s,
+        required_then_bytes_per_s=need_bytes_per_s,
+    )

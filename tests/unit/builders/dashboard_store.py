@@ -24,6 +24,7 @@ from headroom.dashboard.address import Address
 from headroom.dashboard.app import create_app
 from headroom.dashboard.security import allowed_hosts
 from headroom.dashboard.site import Site
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 from headroom.schemas.tables import (
@@ -43,6 +44,7 @@ from headroom.schemas.tables import (
 )
 from headroom.streaming.delta.append import append, append_columns, create
 from headroom.streaming.jobs.loads.replication_lag import replication_lags
+from headroom.streaming.transforms.migrations import migration_rows
 
 CLUSTER = "prod"
 # 1,800,000,000 s after the epoch: 2027-01-15 08:00:00 UTC.
@@ -130,6 +132,11 @@ class DashboardStore:
         fields = [schema.field(n) for n in range(len(schema))]
         arrays = [Array(columns[f.name], numbers.get(f.name, f.type)).cast(f.type) for f in fields]
         write_deltalake(table, ArrowTable.from_arrays(arrays, schema=schema), mode="append")
+
+    def migrations(self, *partitions: MigrationProgress, tick_ms: int = TICK_MS) -> None:
+        """Append the progress of migrating partitions at a tick, as the pipeline does."""
+        for table, ticks in migration_rows({(CLUSTER, tick_ms): partitions}).items():
+            self.rows(table, *(row for rows in ticks.values() for row in rows))
 
     def alerts(self, *events: AlertEvent) -> None:
         """Append events of alerts."""

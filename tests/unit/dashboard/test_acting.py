@@ -55,6 +55,10 @@ FOLDER = Path("/nosuch")
         "headroom reassign cancel --all --config orders.toml --execute",
         "headroom reassign clean 3f9a01c2 --config orders.toml --execute",
         "headroom reassign rollback 3f9a01c2 --throttle 50000000 --config orders.toml --execute",
+        "headroom migration run orders u --name m --method routed --config orders.toml --execute",
+        "headroom migration shield --name m --config orders.toml --execute",
+        "headroom migration shield --name m --off --config orders.toml --execute",
+        "headroom migration cancel --name m --config orders.toml --execute",
     ],
 )
 def test_a_change_is_looked_at_without_execute_and_made_with_it(text: str) -> None:
@@ -117,6 +121,11 @@ def test_an_acknowledgement_has_nothing_to_look_at() -> None:
         "headroom alerts ack ab12 --note 'a\0b' --config orders.toml",
         "headroom alerts ack ab12 --note 'a\ud800b' --config orders.toml",
         "headroom alerts ack ab12 --note 'a\u202eb' --config orders.toml",
+        "headroom migration run orders --name m --method routed --until aged --drop --config orders.toml --execute",
+        "headroom migration run orders --name m --method routed --accept-loss --config orders.toml --execute",
+        "headroom migration run --name m --method routed --config orders.toml --execute",
+        "headroom migration run orders --method routed --config orders.toml --execute",
+        "headroom migration cancel --config orders.toml --execute",
         RAISE + "; rm -rf /",
         RAISE + " && echo",
         RAISE + " | tee x",

@@ -17,6 +17,7 @@ from headroom.dashboard.rendering import VIEWS, table_csv
 from headroom.dashboard.views.blocks import DataColumn, DataTable, Paging, tables_of
 from headroom.schemas.keys import Role
 from tests.unit.builders.dashboard_store import MB, TICK_MS, DashboardStore, at, event, leader_row, new_replica
+from tests.unit.builders.migration_progress import doomed, progress, unread
 from tests.unit.builders.throttle_status import partition, status
 
 LEADER = status(1, Role.LEADER, 12, 10, partition(), partition(1, write_bytes_per_s=None), eta_s=60.0)
@@ -34,6 +35,7 @@ def filled(store: DashboardStore) -> DashboardStore:
     store.leaders(leader_row(1), leader_row(2, electable=30, write_bytes_per_s=None))
     store.elections(elections=30)
     store.lags((3, 1, "t", 0, 5), (3, 2, "t", 1, None))
+    store.migrations(progress(groups=(doomed(),)), unread(partition=1))
     store.alerts(event(), event("b", "resolved"))
     store.deliveries({}, {"state": "failed", "answer": '=HYPERLINK("http://x")', "delivery_ms": TICK_MS + 1})
     store.journal({}, {"state": "done"})
@@ -46,6 +48,7 @@ QUERIES = [
     (View.THROTTLES, {"rate": "11 MB"}),
     (View.RUNS, {"run": "r1"}),
     (View.MOVES, {"state": "never"}),
+    (View.MIGRATION, {"state": "shielded"}),
 ]
 
 

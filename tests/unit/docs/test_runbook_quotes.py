@@ -10,6 +10,7 @@ import pytest
 
 from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.broker_load import BalanceInputs
+from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.alerts.rules.catalogue import evaluate_rules
@@ -17,12 +18,14 @@ from headroom.alerts.rules.no_ticks import MissingTicks
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
+from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.alerts import AlertKind
 from headroom.schemas.keys import Role
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
-from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status
+from tests.unit.builders.migration_progress import doomed, progress, switched
+from tests.unit.builders.throttle_status import MB, SETTINGS, TICK_MS, assessment_of, partition, status
 
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
@@ -64,11 +67,21 @@ def slipping() -> list[Finding]:
     return found
 
 
+def twenty(fourth: MigrationProgress) -> list[MigrationProgress]:
+    return [fourth if number == 4 else progress(number) for number in range(20)]
+
+
+def migrating(*partitions: MigrationProgress) -> list[Finding]:
+    return findings(migrations=MigrationInputs(partitions), tick_ms=TICK_MS)
+
+
 def silent() -> list[Finding]:
     tick_ms = at_ms(15, 17, 35)
     return [MissingTicks("orders", tick_ms, tick_ms + 1000, tick_ms + 42_000, None, 15).finding(RECOMMENDER)]
 
 
+MIRRORED = {"method": "mirrored", "mirror_lag_offsets": 1_000, "acks": None}
+LATE = "E 700,000 was to be reached at 12:05:00 UTC, and is at 12:10:00 UTC: 600,000 offsets are left at 1,000.0/s."
 FREE = {"followers": 0, "in_sync_followers": 0}
 DONE = {"moving": False, "in_sync_followers": 2}
 CASES = {
@@ -134,6 +147,19 @@ CASES = {
     AlertKind.CAPACITY_AT_RISK: lambda: findings(
         loads=BalanceInputs(risks=[CapacityRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)])
     ),
+    AlertKind.MIGRATION_RECORDS_LOST: lambda: migrating(*twenty(progress(4, lost_offsets=120))),
+    AlertKind.MIGRATION_READER_OVERTAKEN: lambda: migrating(progress(groups=(doomed(),))),
+    AlertKind.MIGRATION_UNROUTED_WRITES: lambda: migrating(
+        switched(0, write_offsets_per_s=12.0, removable=False), switched(1)
+    ),
+    AlertKind.MIGRATION_SWITCH_OFF_PLAN: lambda: migrating(
+        *twenty(progress(4, verdict=MigrationVerdict.LATE, reason=LATE))
+    ),
+    AlertKind.MIGRATION_ACKS_AT_RISK: lambda: migrating(*twenty(progress(4, acks="1", at_risk_offsets=120))),
+    AlertKind.MIGRATION_MIRROR_BEHIND: lambda: migrating(
+        progress(0, mirror_eta_s=451.0, **MIRRORED), progress(1, mirror_eta_s=300.0, **MIRRORED)
+    ),
+    AlertKind.MIGRATION_ORIGIN_REMOVABLE: lambda: migrating(switched(), switched(1, topic="u")),
     AlertKind.NO_DATA: lambda: [
         *assessment_of(
             status(

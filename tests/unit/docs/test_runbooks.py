@@ -40,6 +40,7 @@ KAFKA_OPTIONS = {
         "--entity-name",
         "--entity-type",
     },
+    "kafka-consumer-groups.sh": {"--all-groups", "--bootstrap-server", "--describe", "--group"},
     "kafka-get-offsets.sh": {"--bootstrap-server", "--topic"},
     "kafka-jmx.sh": {"--jmx-url", "--object-name", "--one-time"},
     "kafka-leader-election.sh": {

@@ -16,11 +16,21 @@ from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from headroom.alerts.text.terminal import render_event
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
+from headroom.planning.migration.progress.progress import MigrationVerdict
 from headroom.schemas.alerts import AlertEvent, AlertKind
-from headroom.schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
+from headroom.schemas.config import (
+    AlertmanagerSettings,
+    AlertSettings,
+    ClusterSettings,
+    MigrationSettings,
+    OriginSettings,
+    Settings,
+    WebhookSettings,
+)
 from headroom.schemas.keys import Role
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
+from tests.unit.builders.migration_progress import doomed, progress, switched
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 from tests.unit.fakes.receivers import Scripted, serving
 
@@ -30,6 +40,15 @@ UNLISTED = partition(1, leader=2, followers=0, in_sync_followers=0)
 RESTING = partition(moving=False, in_sync_followers=2)
 RISK = LeadershipRisk(4 * MB, "t", 9, 1)
 LOST = {"lost": (OutOfSyncReplica("t", 0, 1, True), OutOfSyncReplica("u", 0, 1, False)), "lost_replicas": 2}
+MIGRATIONS = {
+    AlertKind.MIGRATION_RECORDS_LOST: progress(lost_offsets=120),
+    AlertKind.MIGRATION_READER_OVERTAKEN: progress(groups=(doomed(),)),
+    AlertKind.MIGRATION_UNROUTED_WRITES: switched(write_offsets_per_s=12.0, removable=False),
+    AlertKind.MIGRATION_SWITCH_OFF_PLAN: progress(verdict=MigrationVerdict.LATE, reason="E is late."),
+    AlertKind.MIGRATION_ACKS_AT_RISK: progress(acks="1", at_risk_offsets=120),
+    AlertKind.MIGRATION_MIRROR_BEHIND: progress(method="mirrored", mirror_lag_offsets=1_000, mirror_eta_s=None),
+    AlertKind.MIGRATION_ORIGIN_REMOVABLE: switched(),
+}
 
 # Statuses of ticks two minutes apart; the last tick fires an alert of the kind.
 SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
@@ -53,6 +72,7 @@ SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
     AlertKind.HOT_BROKER: [[]],
     AlertKind.SLOW_BROKER: [[]],
     AlertKind.CAPACITY_AT_RISK: [[]],
+    **{kind: [[], []] for kind in MIGRATIONS},
     AlertKind.NO_DATA: [[status(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
     AlertKind.STORE_UNWRITABLE: [[]],
 }
@@ -163,7 +183,8 @@ def event_of_kind(kind: AlertKind) -> AlertEvent:
     holds = ("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s")
     of_loads = ("out_of_band_s", "hot_broker_s", "slow_broker_s", "at_risk_s")
     now = dict.fromkeys((*holds, *of_loads), 0.0)
-    settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now))
+    origin = MigrationSettings(origin=OriginSettings(bootstrap_servers="origin:9092"))
+    settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now), migration=origin)
     # Ticks come as far apart as they are.
     passed_ms = 0
     engine = AlertEngine(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
@@ -174,9 +195,12 @@ def event_of_kind(kind: AlertKind) -> AlertEvent:
         engine.inputs("c").loads = LOADS[kind]
     engine.update_capacity_risks("c", RISKS.get(kind, []))
     engine.inputs("c").balances = Dated(BALANCES.get(kind, []), TICK_MS)
+    events: list[AlertEvent] = []
     for number, statuses in enumerate(SCENES[kind]):
-        passed_ms = number * 120_000
-        events = engine.evaluate("c", TICK_MS + passed_ms, statuses)
+        passed_ms = number * (10_000 if kind in MIGRATIONS else 120_000)
+        tick_ms = TICK_MS + passed_ms
+        engine.inputs("c").migrations = Dated([MIGRATIONS[kind]], tick_ms) if kind in MIGRATIONS else None
+        events += engine.evaluate("c", tick_ms, statuses)
     (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]
     return event
 

@@ -1,0 +1,39 @@
+"""Inputs of rules on migrations: the progress of every partition in one tick."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from headroom.planning.migration.progress.progress import MigrationProgress
+from headroom.schemas.keys import TopicPartition
+
+
+@dataclass(frozen=True)
+class MigrationInputs:
+    """Migrations to a cluster, as one tick has them.
+
+    Attributes:
+        partitions: progress of every partition; empty if there is no migration.
+        write_bytes_per_s: rate at which clients write to a partition on the origin, bytes per second. Partitions whose
+            rate is unknown are missing.
+    """
+
+    partitions: Sequence[MigrationProgress] = ()
+    write_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+
+    # Thousands of partitions are grouped once per tick, not once per rule.
+    @cached_property
+    def by_name(self) -> Mapping[str, Sequence[MigrationProgress]]:
+        """Partitions by the name of their migration, in the order of names."""
+        by_name: dict[str, list[MigrationProgress]] = defaultdict(list)
+        for partition in self.partitions:
+            by_name[partition.migration].append(partition)
+        return dict(sorted(by_name.items()))
+
+    @cached_property
+    def coming(self) -> Mapping[TopicPartition, MigrationProgress]:
+        """Partitions whose clients write to the origin now and will write to the target."""
+        return {TopicPartition(p.topic, p.partition): p for p in self.partitions if p.left_offsets}

@@ -1,0 +1,1 @@
+"""Rules on migrations between clusters."""

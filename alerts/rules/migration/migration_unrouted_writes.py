@@ -1,0 +1,88 @@
+"""Rule ``migration_unrouted_writes``: the origin grows after the switch, so that a producer still writes there."""
+
+from __future__ import annotations
+
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.finding import Finding
+from headroom.alerts.recommendations.migrations import move_producers
+from headroom.alerts.rules.migration.migration_rule import (
+    IN_USE,
+    STEADY_S,
+    UNREAD,
+    MigrationRule,
+    Partitions,
+    name_of,
+    subject_of,
+)
+from headroom.alerts.rules.rule import RuleInputs
+from headroom.alerts.text.migration import offset_rate_text, share_text
+from headroom.planning.migration.progress.progress import MigrationProgress
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.migrations import MigrationMethod
+
+# A mirror or a link copies what lands behind E. Otherwise nothing does, and no reader gets it.
+_COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
+
+
+class MigrationUnroutedWrites(MigrationRule):
+    """The origin has reached E, the target is in use, and the origin's log still grows.
+
+    Routers move what lands behind E within seconds, and then write to the target alone.
+    """
+
+    kind = AlertKind.MIGRATION_UNROUTED_WRITES
+
+    def finding(self, migration: str, partitions: Partitions, tick: RuleInputs) -> Finding | None:
+        """Return the finding; None if no partition grows after its switch."""
+        worst = sorted((p for p in partitions if _is_switched(p) and p.write_offsets_per_s), key=_fastest_first)
+        if not worst:
+            return None
+        is_copied = all(partition.method in _COPIED for partition in worst)
+        rate = sum(partition.write_offsets_per_s or 0.0 for partition in worst)
+        then = (
+            "a mirror may copy them out of order" if is_copied else "no reader gets them, and they go with the origin"
+        )
+        return Finding(
+            kind=self.kind,
+            subject=subject_of(migration),
+            severity=Severity.WARNING if is_copied else Severity.CRITICAL,
+            summary=(
+                f"Migration {migration}: clients still write to the origin after the switch, "
+                f"{offset_rate_text(rate)} to {share_text(worst, partitions)} ({name_of(worst[0])} grows by "
+                f"{offset_rate_text(worst[0].write_offsets_per_s)}): {then}"
+            ),
+            evidence=MigrationEvidence(
+                migration=migration,
+                all_partitions=len(partitions),
+                affected_partitions=len(worst),
+                offsets=_beyond(worst),
+                worst=listed(worst),
+            ),
+            recommendation=move_producers(),
+            hold_s=max(tick.settings.hold_s, STEADY_S),
+            affected=len(worst),
+        )
+
+    def is_unclear(self, partition: MigrationProgress, tick: RuleInputs) -> bool:
+        """Return whether the growth of the origin after the switch is unknown."""
+        if partition.status not in IN_USE:
+            return False
+        return (
+            partition.verdict in UNREAD
+            or partition.left_offsets is None
+            or (partition.left_offsets == 0 and partition.write_offsets_per_s is None)
+        )
+
+
+def _is_switched(partition: MigrationProgress) -> bool:
+    return partition.status in IN_USE and partition.left_offsets == 0
+
+
+def _beyond(partitions: Partitions) -> int | None:
+    """Return the offsets of the origin from E on; None if one is unknown."""
+    known = [partition.beyond_offsets for partition in partitions if partition.beyond_offsets is not None]
+    return sum(known) if len(known) == len(partitions) else None
+
+
+def _fastest_first(partition: MigrationProgress) -> tuple[float, str, int]:
+    return -(partition.write_offsets_per_s or 0.0), partition.topic, partition.partition

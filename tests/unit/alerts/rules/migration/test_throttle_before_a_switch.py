@@ -1,0 +1,85 @@
+"""Throttles that are enough until a migration switches and its writes come to the target."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from headroom.alerts.inputs.migrations import MigrationInputs
+from headroom.alerts.inputs.throttle_status import LeadershipRisk
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.alerts.rules.throttles.throttle_at_risk import ThrottleAtRisk
+from headroom.planning.migration.progress.progress import MigrationProgress
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.config import AlertSettings
+from headroom.schemas.keys import Role, TopicPartition
+from tests.unit.builders.migration_progress import progress, switched, unread
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
+
+LEADER = Role.LEADER
+# Listed on the target with two followers, and empty until the switch.
+EMPTY = partition(0, topic="orders", leader=2, write_bytes_per_s=0.0, moving=False, in_sync_followers=2)
+THROTTLED = status(2, LEADER, 5.6, 4.0, partition(1, leader=2), EMPTY)
+WRITES = {TopicPartition("orders", 0): 2 * MB}
+ACTIVE = {(AlertKind.THROTTLE_AT_RISK, "broker 2 as leader"): ["m"]}
+
+
+def assess(
+    *partitions: MigrationProgress, statuses: Any = (THROTTLED,), writes: Any = WRITES, **inputs: Any
+) -> Assessment:
+    recommender = Recommender(ThrottlePolicy(), "target:9092")
+    known: dict[str, Any] = {"migrations": MigrationInputs(partitions, writes), "tick_ms": TICK_MS}
+    return ThrottleAtRisk().evaluate(RuleInputs(statuses, AlertSettings(), recommender, **known | inputs))
+
+
+# 4.0 MB/s are required of 5.6 MB/s; 2 MB/s with two followers come: 8.0 MB/s.
+def test_the_writes_of_a_switch_count_once_per_throttled_follower() -> None:
+    (found,) = assess(progress()).findings
+    assert (found.subject, found.severity) == ("broker 2 as leader", Severity.INFO)
+    assert found.summary == (
+        "Once migration m has switched, clients write 2.00 MB/s with 2 follower(s) to 1 partition(s) of broker 2 from "
+        "08:05:00 UTC on, and its throttle of 5.60 MB/s would be 2.40 MB/s too low: it would have to send 8.00 MB/s"
+    )
+    evidence = found.evidence_json()
+    assert (evidence["migration"], evidence["arriving_bytes_per_s"]) == ("m", 4 * MB)
+    assert evidence["required_then_bytes_per_s"] == 8 * MB
+    assert evidence["switch_ms"] == TICK_MS + 300_000
+    # 8.0 MB/s x 1.2.
+    assert found.recommendation.throttle_bytes_per_s == 9_600_000
+    json.dumps([evidence, found.recommendation.to_json()])
+
+
+def test_a_throttle_that_carries_the_writes_is_not_at_risk() -> None:
+    assert assess(progress(), statuses=[status(2, LEADER, 8.1, 4.0, EMPTY)]) == Assessment()
+
+
+def test_a_mirror_has_brought_the_same_writes_before() -> None:
+    mirrored = partition(0, topic="orders", leader=2, write_bytes_per_s=2 * MB, moving=False, in_sync_followers=2)
+    assert assess(progress(), statuses=[status(2, LEADER, 5.6, 4.0, mirrored)]) == Assessment()
+
+
+def test_what_has_switched_or_is_not_listed_or_of_unknown_rate_brings_nothing() -> None:
+    assert assess(switched()) == Assessment()
+    assert assess(progress(topic="u")) == Assessment()
+    assert assess(progress(), writes={}) == Assessment()
+    assert assess() == Assessment()
+
+
+def test_of_two_switches_the_one_that_needs_more_is_given() -> None:
+    def of(takeover_mb: float) -> str:
+        risk = LeadershipRisk(takeover_mb * MB, "orders", 7, 1)
+        follows = status(2, Role.FOLLOWER, 5.6, 2, limited=0, takeover=risk)
+        (found,) = assess(progress(), statuses=[THROTTLED, follows]).findings
+        return found.summary
+
+    assert of(6.0).startswith("If broker 2 came to lead orders-7, ")
+    assert of(3.0).startswith("Once migration m has switched, ")
+
+
+def test_an_alert_goes_on_while_its_migration_is_unknown() -> None:
+    assert assess(unread(), active_resources=ACTIVE).keep_firing == set(ACTIVE)
+    assert assess(migrations=None, active_resources=ACTIVE).keep_firing == set(ACTIVE)
+    assert assess(migrations=None) == Assessment()
+    assert assess(unread(migration="n"), active_resources=ACTIVE) == Assessment()
