@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 
+# Between asking for an outcome and deciding it. One for all futures: it is taken once a batch, and for some operations.
+_DECIDING = threading.Lock()
 
-class RoutedFuture(Future):
-    """Future of a record whose cluster is not known yet, used as kafka-python's."""
+
+class _OwnFuture(Future):
+    """Future that has the outcome of another one, once there is one; ``get`` waits for it."""
+
+    def get(self, timeout: float | None = None) -> Any:
+        if not self.is_done:
+            done = threading.Event()
+            self.add_both(lambda _: done.set())
+            if not done.wait(timeout):
+                raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
+        if self.exception is not None:
+            raise self.exception
+        return self.value
+
+
+class RoutedFuture:
+    """Future of a record whose cluster is not known when it is sent, used as kafka-python's.
+
+    Every record below the end offset has one, and hardly any is asked before it is decided. So it is a place for the
+    future that knows the outcome, and has callbacks of its own only once somebody asks too early.
+    """
+
+    __slots__ = ("_outcome", "_own")
+
+    def __init__(self) -> None:
+        """Describe a record that is not decided."""
+        self._outcome: Any = None
+        self._own: _OwnFuture | None = None
 
     def get(self, timeout: float | None = None) -> Any:
         """Return the record's metadata, with its client offset.
@@ -23,15 +51,45 @@ class RoutedFuture(Future):
             KafkaTimeoutError: it is not decided yet.
             KafkaError: the record is not acknowledged.
         """
-        if not self.is_done:
-            # Made here, because hardly any record is waited for.
-            done = threading.Event()
-            self.add_both(lambda _: done.set())
-            if not done.wait(timeout):
-                raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
-        if self.exception is not None:
-            raise self.exception
-        return self.value
+        return self._asked().get(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._asked(), name)
+
+    def pass_on(self) -> None:
+        """Give the outcome, once it is there, to those who asked before it was decided."""
+        own = self._own
+        assert own is not None
+        self._outcome.add_callback(own.success)
+        self._outcome.add_errback(own.failure)
+
+    def _asked(self) -> Any:
+        if self._own is None:
+            with _DECIDING:
+                if self._outcome is not None:
+                    return self._outcome
+                self._own = self._own or _OwnFuture()
+        return self._own
+
+
+def decide(entries: Iterable[tuple[Any, RoutedFuture, Any]]) -> list[RoutedFuture]:
+    """Decide records, and return the futures that somebody asked for: the outcomes have to be passed on.
+
+    Args:
+        entries: record, its future, and the future that has its outcome, or will have it.
+    """
+    asked = []
+    with _DECIDING:
+        for _, future, outcome in entries:
+            future._outcome = outcome
+            if future._own is not None:
+                asked.append(future)
+    return asked
+
+
+def failed(error: BaseException) -> Any:
+    """Return a future that has failed."""
+    return _OwnFuture().failure(error)
 
 
 class TargetFuture:

@@ -128,11 +128,15 @@ class RoutedProducer:
                     # Without the lock and without a record of ours, because this is how it stays after the switch.
                     answer = self._target.send(topic, value, key, headers, partition, timestamp_ms)
                     return TargetFuture(answer, shift)
-                return route.send(_record(value, key, headers, timestamp_ms))
+                if timestamp_ms is None:
+                    timestamp_ms = int(time.time() * 1000)
+                return route.send(value, key, headers, timestamp_ms)
         answer = self._origin.send(topic, value, key, headers, partition, timestamp_ms)
         # Whoever replaced the routes before this line may not have waited for this record.
         if self._routes is not routes:
-            return self._guard(answer, topic, _record(value, key, headers, timestamp_ms))
+            if timestamp_ms is None:
+                timestamp_ms = int(time.time() * 1000)
+            return self._guard(answer, topic, (value, key, headers, timestamp_ms))
         return answer
 
     def flush(self, timeout: float | None = None) -> None:
@@ -255,12 +259,6 @@ class RoutedProducer:
 
     def _all_routes(self) -> list[PartitionRoute]:
         return [route for by_partition in self._routes.values() for route in by_partition.values()]
-
-
-def _record(
-    value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None, timestamp_ms: int | None
-) -> RoutedRecord:
-    return RoutedRecord(value, key, headers, int(time.time() * 1000) if timestamp_ms is None else timestamp_ms)
 
 
 def _left(deadline: float | None) -> float | None:
