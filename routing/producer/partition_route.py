@@ -29,7 +29,7 @@ class UnknownFateError(KafkaError):
     """The origin stored the record, but did not report where; so it is neither acknowledged nor moved."""
 
 
-# A record that is not decided yet, its future, and the future of the origin's producer; None while it is not sent there.
+# A record that is not decided yet, its future, and the future of the origin's producer; None before it is sent there.
 # A tuple, because there is one for every record.
 _Entry = tuple[RoutedRecord, RoutedFuture, Any]
 
@@ -131,10 +131,7 @@ class PartitionRoute:
                     return self._hold((value, key, headers, timestamp_ms))
             answer = self._origin.send(self._topic, value, key, headers, self._partition, timestamp_ms)
             future = RoutedFuture()
-            if answer._produce_future is self._open:
-                self._sent[-1].entries.append(((value, key, headers, timestamp_ms), future, answer))
-            else:
-                self._begin(((value, key, headers, timestamp_ms), future, answer))
+            self._await(((value, key, headers, timestamp_ms), future, answer))
             return future
         finally:
             self._lock.release()
@@ -148,8 +145,9 @@ class PartitionRoute:
         """
         future = RoutedFuture()
         with self._lock:
-            self._begin((record, future, answer))
-            # It stays alone, because records behind it in its batch may be known here already.
+            # Alone, because records behind it in its batch may be known here already.
+            self._open = None
+            self._await((record, future, answer))
             self._open = None
         return future
 
@@ -220,9 +218,13 @@ class PartitionRoute:
         if self._closed:
             raise KafkaTimeoutError(f"the producer is closed ({self._name})")
 
-    def _begin(self, entry: _Entry) -> None:
-        """Begin a batch with a record that was just sent to the origin."""
-        batch, answer = _Batch(entry), entry[2]
+    def _await(self, entry: _Entry) -> None:
+        """Await the answer to a record that was just sent to the origin."""
+        answer = entry[2]
+        if answer._produce_future is self._open:
+            self._sent[-1].entries.append(entry)
+            return
+        batch = _Batch(entry)
         self._sent.append(batch)
         self._open = answer._produce_future
         answer.add_both(partial(self._begun, batch))
@@ -321,10 +323,7 @@ class PartitionRoute:
             answer = self._to(self._origin, record)
         except Exception as error:  # of one record; the others must not wait for it
             return decide([(record, future, failed(error))])
-        if answer._produce_future is self._open:
-            self._sent[-1].entries.append((record, future, answer))
-        else:
-            self._begin((record, future, answer))
+        self._await((record, future, answer))
         return []
 
     def _move(self, entry: _Entry, shift: int) -> list[RoutedFuture]:
@@ -338,7 +337,7 @@ class PartitionRoute:
         return []
 
     def _kept_limit(self) -> float:
-        """Return the offset up to which the origin's records are read there, exclusive; infinite without a migration."""
+        """Return the offset up to which records are read on the origin, exclusive; infinite without a migration."""
         if self._split is None:
             return math.inf
         end = self._split.origin_limit
