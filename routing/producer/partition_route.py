@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from kafka import KafkaProducer, TopicPartition
@@ -41,11 +40,19 @@ class _Batch:
     future of the whole batch is not asked, because nobody is called back if kafka-python splits a batch.
     """
 
-    __slots__ = ("entries", "is_answered")
+    __slots__ = ("_at_answer", "entries", "is_answered", "is_complete")
 
-    def __init__(self, entry: _Entry) -> None:
-        self.entries = [entry]
+    def __init__(self, entries: list[_Entry], at_answer: Callable[[_Batch], None]) -> None:
+        self.entries = entries
+        self.is_complete = False
         self.is_answered = False
+        self._at_answer = at_answer
+
+    def success(self, _: Any) -> None:
+        """Note that the first or the last record is answered, either way."""
+        self._at_answer(self)
+
+    failure = success
 
 
 class PartitionRoute:
@@ -224,23 +231,23 @@ class PartitionRoute:
         if answer._produce_future is self._open:
             self._sent[-1].entries.append(entry)
             return
-        batch = _Batch(entry)
+        batch = _Batch([entry], self._at_answer)
         self._sent.append(batch)
         self._open = answer._produce_future
-        answer.add_both(partial(self._begun, batch))
+        answer.chain(batch)
 
-    def _begun(self, batch: _Batch, _: Any) -> None:
-        """Await the last answer of a batch, because the first one is there."""
+    def _at_answer(self, batch: _Batch) -> None:
+        if batch.is_complete:
+            self._at_last(batch)
+            return
         with self._lock:
+            batch.is_complete = True
             first, last = batch.entries[0][2], batch.entries[-1][2]
             if self._sent and batch is self._sent[-1]:
                 self._open = None
             if last._produce_future is not first._produce_future:
                 last = self._split_off(batch, first._produce_future)
-        if last is first:
-            self._answered(batch)
-        else:
-            last.add_both(partial(self._answered, batch))
+        last.chain(batch)
 
     def _split_off(self, batch: _Batch, produced: Any) -> Any:
         """Make a batch of those records that kafka-python sends as another one; return the last answer of the others.
@@ -249,14 +256,13 @@ class PartitionRoute:
         """
         others = [entry for entry in batch.entries if entry[2]._produce_future is not produced]
         del batch.entries[-len(others) :]
-        rest = _Batch(others[0])
-        rest.entries = others
+        rest = _Batch(others, self._at_answer)
         if batch in self._sent:
             self._sent.insert(self._sent.index(batch) + 1, rest)
-        others[0][2].add_both(partial(self._begun, rest))
+        others[0][2].chain(rest)
         return batch.entries[-1][2]
 
-    def _answered(self, batch: _Batch, _: Any = None) -> None:
+    def _at_last(self, batch: _Batch) -> None:
         with self._lock:
             batch.is_answered = True
             asked = self._settle()
