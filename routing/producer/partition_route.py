@@ -36,20 +36,19 @@ _Entry = tuple[RoutedRecord, RoutedFuture, Any]
 class _Batch:
     """Records that the origin's producer sends together: it has all of them, in this order, or none.
 
-    The answer to the first one shows that the batch is complete, and that to the last one that all are answered. The
+    The answer to the first one shows which one is the last, and the answer to that one that all are answered. The
     future of the whole batch is not asked, because nobody is called back if kafka-python splits a batch.
     """
 
-    __slots__ = ("_at_answer", "entries", "is_answered", "is_complete")
+    __slots__ = ("_at_answer", "entries", "is_answered")
 
     def __init__(self, entries: list[_Entry], at_answer: Callable[[_Batch], None]) -> None:
         self.entries = entries
-        self.is_complete = False
         self.is_answered = False
         self._at_answer = at_answer
 
     def success(self, _: Any) -> None:
-        """Note that the first or the last record is answered, either way."""
+        """Note that a record is answered, either way."""
         self._at_answer(self)
 
     failure = success
@@ -237,17 +236,31 @@ class PartitionRoute:
         answer.chain(batch)
 
     def _at_answer(self, batch: _Batch) -> None:
-        if batch.is_complete:
-            self._at_last(batch)
+        first, last = batch.entries[0][2], batch.entries[-1][2]
+        if not last.is_done and last._produce_future is first._produce_future:
+            # Without the lock: while another thread sends, it would be waited for.
+            last.chain(batch)
             return
         with self._lock:
-            batch.is_complete = True
-            first, last = batch.entries[0][2], batch.entries[-1][2]
+            # Now nothing is on its way into the batch, and nothing will be.
             if self._sent and batch is self._sent[-1]:
                 self._open = None
+            last = batch.entries[-1][2]
             if last._produce_future is not first._produce_future:
                 last = self._split_off(batch, first._produce_future)
-        last.chain(batch)
+            asked = self._at_last(batch) if last.is_done else None
+        if asked is None:
+            last.chain(batch)
+        elif asked:
+            _pass_on(asked)
+
+    def _at_last(self, batch: _Batch) -> list[RoutedFuture]:
+        batch.is_answered = True
+        asked = self._settle()
+        if self._stopped or not self._sent:
+            asked += self._advance()
+            self._changed.notify_all()
+        return asked
 
     def _split_off(self, batch: _Batch, produced: Any) -> Any:
         """Make a batch of those records that kafka-python sends as another one; return the last answer of the others.
@@ -261,16 +274,6 @@ class PartitionRoute:
             self._sent.insert(self._sent.index(batch) + 1, rest)
         others[0][2].chain(rest)
         return batch.entries[-1][2]
-
-    def _at_last(self, batch: _Batch) -> None:
-        with self._lock:
-            batch.is_answered = True
-            asked = self._settle()
-            if self._stopped or not self._sent:
-                asked += self._advance()
-                self._changed.notify_all()
-        if asked:
-            _pass_on(asked)
 
     def _settle(self) -> list[RoutedFuture]:
         """Take answered batches off the first queue; return the decided futures that somebody asked for."""
