@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 
-# Between asking for an outcome and deciding it. One for all futures: it is taken once a batch, and for some operations.
-_DECIDING = threading.Lock()
+# One for all futures: it is held for the time of one assignment.
+_ASKING = threading.Lock()
 
 
 class _OwnFuture(Future):
@@ -56,35 +56,30 @@ class RoutedFuture:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._asked(), name)
 
-    def pass_on(self) -> None:
-        """Give the outcome, once it is there, to those who asked before it was decided."""
-        own = self._own
-        assert own is not None
+    def decide(self, outcome: Any) -> None:
+        """Take over an outcome, and call back those who asked before it was there.
+
+        Args:
+            outcome: future that has it, or will have it.
+        """
+        self._outcome = outcome
+        if self._own is not None:
+            self._pass_on(self._own)
+
+    def _pass_on(self, own: _OwnFuture) -> None:
+        # A second time changes nothing.
         self._outcome.add_callback(own.success)
         self._outcome.add_errback(own.failure)
 
     def _asked(self) -> Any:
-        if self._own is None:
-            with _DECIDING:
-                if self._outcome is not None:
-                    return self._outcome
-                self._own = self._own or _OwnFuture()
-        return self._own
-
-
-def decide(entries: Iterable[tuple[Any, RoutedFuture, Any]]) -> list[RoutedFuture]:
-    """Decide records, and return the futures that somebody asked for: the outcomes have to be passed on.
-
-    Args:
-        entries: record, its future, and the future that has its outcome, or will have it.
-    """
-    asked = []
-    with _DECIDING:
-        for _, future, outcome in entries:
-            future._outcome = outcome
-            if future._own is not None:
-                asked.append(future)
-    return asked
+        if self._own is None and self._outcome is None:
+            with _ASKING:
+                self._own = own = self._own or _OwnFuture()
+            # It was decided meanwhile, perhaps before there was anybody to call back. ``decide`` looks without a lock, for
+            # there are many records that nobody asks for.
+            if self._outcome is not None:
+                self._pass_on(own)
+        return self._own or self._outcome
 
 
 def failed(error: BaseException) -> Any:

@@ -13,7 +13,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from headroom.planning.migration import MigrationStatus, Split, place
-from headroom.routing.producer.futures import RoutedFuture, TargetFuture, decide, failed
+from headroom.routing.producer.futures import RoutedFuture, TargetFuture, failed
 from headroom.schemas.migrations import AcknowledgedEnd
 
 # From these on the origin has no offset below its end left.
@@ -173,10 +173,10 @@ class PartitionRoute:
                 or _is_straight(split)
                 or (self._stopped and split is not None and split.is_in_use)
             )
-            asked = self._keep(kept)
-            asked += self._advance()
+            done = self._keep(kept)
+            done += self._advance()
             self._changed.notify_all()
-        _pass_on(asked)
+        _decide(done)
 
     def check_epoch(self) -> None:
         """Report what the leader before had acknowledged if there is a new one."""
@@ -197,9 +197,8 @@ class PartitionRoute:
             left += [*self._beyond, *self._waiting]
             for queue in (self._sent, self._beyond, self._waiting):
                 queue.clear()
-            asked = decide([(record, future, error) for record, future, _ in left])
             self._changed.notify_all()
-        _pass_on(asked)
+        _decide([(record, future, error) for record, future, _ in left])
 
     def _hold(self, record: RoutedRecord) -> RoutedFuture | TargetFuture:
         if self.shift is not None:
@@ -248,19 +247,19 @@ class PartitionRoute:
             last = batch.entries[-1][2]
             if last._produce_future is not first._produce_future:
                 last = self._split_off(batch, first._produce_future)
-            asked = self._at_last(batch) if last.is_done else None
-        if asked is None:
+            done = self._at_last(batch) if last.is_done else None
+        if done is None:
             last.chain(batch)
-        elif asked:
-            _pass_on(asked)
+        else:
+            _decide(done)
 
-    def _at_last(self, batch: _Batch) -> list[RoutedFuture]:
+    def _at_last(self, batch: _Batch) -> list[_Entry]:
         batch.is_answered = True
-        asked = self._settle()
+        done = self._settle()
         if self._stopped or not self._sent:
-            asked += self._advance()
+            done += self._advance()
             self._changed.notify_all()
-        return asked
+        return done
 
     def _split_off(self, batch: _Batch, produced: Any) -> Any:
         """Make a batch of those records that kafka-python sends as another one; return the last answer of the others.
@@ -275,74 +274,74 @@ class PartitionRoute:
         others[0][2].chain(rest)
         return batch.entries[-1][2]
 
-    def _settle(self) -> list[RoutedFuture]:
-        """Take answered batches off the first queue; return the decided futures that somebody asked for."""
-        asked: list[RoutedFuture] = []
+    def _settle(self) -> list[_Entry]:
+        """Take answered batches off the first queue; return the decided records with their outcomes."""
+        done: list[_Entry] = []
         while self._sent and self._sent[0].is_answered:
             entries = self._sent.popleft().entries
             metadata = entries[-1][2].value
             if metadata is not None and 0 <= metadata.offset < self._kept_below:
-                asked += self._keep(entries)
+                done += self._keep(entries)
             else:
                 for entry in entries:
-                    asked += self._settle_one(entry)
-        return asked
+                    done += self._settle_one(entry)
+        return done
 
-    def _settle_one(self, entry: _Entry) -> list[RoutedFuture]:
+    def _settle_one(self, entry: _Entry) -> list[_Entry]:
         record, future, answer = entry
         if answer.exception is not None:
-            return decide([entry])
+            return [entry]
         if answer.value.offset < 0 and self._split is not None:
             error = UnknownFateError(f"no offset was reported ({self._name})")
-            return decide([(record, future, failed(error))])
+            return [(record, future, failed(error))]
         if answer.value.offset < self._kept_below:
             return self._keep([entry])
         self._stopped = True
         self._beyond.append(entry)
         return []
 
-    def _keep(self, entries: list[_Entry]) -> list[RoutedFuture]:
+    def _keep(self, entries: list[_Entry]) -> list[_Entry]:
         """Acknowledge records that are below the end offset."""
         if entries:
             self._note_epoch()
             self._acknowledged_end = entries[-1][2].value.offset + 1
-        return decide(entries)
+        return entries
 
-    def _advance(self) -> list[RoutedFuture]:
-        """Send held records on as far as possible; return futures that failed, and that somebody asked for."""
-        asked: list[RoutedFuture] = []
+    def _advance(self) -> list[_Entry]:
+        """Send held records on as far as possible; return those that failed, with their errors."""
+        done: list[_Entry] = []
         if not self._stopped:
             # One that is answered at once may be at the end offset.
             while self._waiting and not self._stopped:
-                asked += self._send_held(self._waiting.popleft())
+                done += self._send_held(self._waiting.popleft())
         elif (shift := self._shift_in_use()) is not None:
             while self._beyond:
-                asked += self._move(self._beyond.popleft(), shift)
+                done += self._move(self._beyond.popleft(), shift)
             # Behind an unanswered record that may have to be moved too, nothing goes to the target.
             if not self._sent:
                 while self._waiting:
-                    asked += self._move(self._waiting.popleft(), shift)
+                    done += self._move(self._waiting.popleft(), shift)
                 self.shift = shift
         self._held_bytes = self._held_bytes if self._waiting else 0
-        return asked
+        return done
 
-    def _send_held(self, entry: _Entry) -> list[RoutedFuture]:
+    def _send_held(self, entry: _Entry) -> list[_Entry]:
         record, future, _ = entry
         try:
             answer = self._to(self._origin, record)
         except Exception as error:  # of one record; the others must not wait for it
-            return decide([(record, future, failed(error))])
+            return [(record, future, failed(error))]
         self._await((record, future, answer))
         return []
 
-    def _move(self, entry: _Entry, shift: int) -> list[RoutedFuture]:
+    def _move(self, entry: _Entry, shift: int) -> list[_Entry]:
         record, future, _ = entry
         try:
             answer = self._to(self._target, record)
         except Exception as error:  # as above
-            return decide([(record, future, failed(error))])
+            return [(record, future, failed(error))]
         # At once, because records behind it may be answered as soon as the route is straight.
-        _pass_on(decide([(record, future, TargetFuture(answer, shift))]))
+        future.decide(TargetFuture(answer, shift))
         return []
 
     def _kept_limit(self) -> float:
@@ -375,7 +374,7 @@ def _is_straight(split: Split | None) -> bool:
     return split.status in _ORIGIN_IS_FULL or split.ignore_origin or split.origin_end is not None
 
 
-def _pass_on(asked: list[RoutedFuture]) -> None:
-    """Call outside the lock, because a caller's callback may send."""
-    for future in asked:
-        future.pass_on()
+def _decide(entries: list[_Entry]) -> None:
+    """Call back outside the lock, because a caller's callback may send."""
+    for _, future, outcome in entries:
+        future.decide(outcome)
