@@ -75,8 +75,8 @@ class RoutedFuture:
         if self._own is None and self._outcome is None:
             with _ASKING:
                 self._own = own = self._own or _OwnFuture()
-            # It was decided meanwhile, perhaps before there was anybody to call back. ``decide`` looks without a lock, for
-            # there are many records that nobody asks for.
+            # It was decided meanwhile, perhaps before there was anybody to call back: ``decide`` takes no lock, because
+            # hardly anybody asks.
             if self._outcome is not None:
                 self._pass_on(own)
         return self._own or self._outcome

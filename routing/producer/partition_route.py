@@ -247,19 +247,19 @@ class PartitionRoute:
             last = batch.entries[-1][2]
             if last._produce_future is not first._produce_future:
                 last = self._split_off(batch, first._produce_future)
-            done = self._at_last(batch) if last.is_done else None
-        if done is None:
+            batch.is_answered = last.is_done
+            done = self._settle() if batch.is_answered else []
+            # Nothing is held otherwise, and nobody waits.
+            may_advance = batch.is_answered and (self._stopped or not self._sent)
+        if not batch.is_answered:
             last.chain(batch)
-        else:
-            _decide(done)
-
-    def _at_last(self, batch: _Batch) -> list[_Entry]:
-        batch.is_answered = True
-        done = self._settle()
-        if self._stopped or not self._sent:
-            done += self._advance()
-            self._changed.notify_all()
-        return done
+        # Before others are moved, whose callbacks would overtake these.
+        _decide(done)
+        if may_advance:
+            with self._changed:
+                failures = self._advance()
+                self._changed.notify_all()
+            _decide(failures)
 
     def _split_off(self, batch: _Batch, produced: Any) -> Any:
         """Make a batch of those records that kafka-python sends as another one; return the last answer of the others.
