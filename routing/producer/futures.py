@@ -32,12 +32,23 @@ class RoutedFuture:
 
     Every record below the end offset has one, and hardly any is asked before it is decided. So it is a place for the
     future that knows the outcome, and has callbacks of its own only once somebody asks too early.
+
+    Attributes:
+        record: what has to be sent again if it is moved; None once it is decided.
+        answer: future of the origin's producer, or of what came of the record; None before it is sent.
     """
 
-    __slots__ = ("_outcome", "_own")
+    __slots__ = ("_outcome", "_own", "answer", "record")
 
-    def __init__(self) -> None:
-        """Describe a record that is not decided."""
+    def __init__(self, record: tuple[Any, ...], answer: Any = None) -> None:
+        """Describe a record that is not decided.
+
+        Args:
+            record: what has to be sent again if it is moved.
+            answer: future of the origin's producer; None while the record is not sent there.
+        """
+        self.record: Any = record
+        self.answer = answer
         self._outcome: Any = None
         self._own: _OwnFuture | None = None
 
@@ -62,6 +73,7 @@ class RoutedFuture:
         Args:
             outcome: future that has it, or will have it.
         """
+        self.record = None
         self._outcome = outcome
         if self._own is not None:
             self._pass_on(self._own)

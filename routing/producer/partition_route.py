@@ -28,11 +28,6 @@ class UnknownFateError(KafkaError):
     """The origin stored the record, but did not report where; so it is neither acknowledged nor moved."""
 
 
-# A record that is not decided yet, its future, and the future of the origin's producer; None before it is sent there.
-# A tuple, because there is one for every record.
-_Entry = tuple[RoutedRecord, RoutedFuture, Any]
-
-
 class _Batch:
     """Records that the origin's producer sends together: it has all of them, in this order, or none.
 
@@ -40,10 +35,10 @@ class _Batch:
     future of the whole batch is not asked, because nobody is called back if kafka-python splits a batch.
     """
 
-    __slots__ = ("_at_answer", "entries", "is_answered")
+    __slots__ = ("_at_answer", "futures", "is_answered")
 
-    def __init__(self, entries: list[_Entry], at_answer: Callable[[_Batch], None]) -> None:
-        self.entries = entries
+    def __init__(self, futures: list[RoutedFuture], at_answer: Callable[[_Batch], None]) -> None:
+        self.futures = futures
         self.is_answered = False
         self._at_answer = at_answer
 
@@ -99,8 +94,8 @@ class PartitionRoute:
         self._sent: deque[_Batch] = deque()
         # kafka-python's future of the batch that is last in the queue and takes more records; None: of none.
         self._open: Any = None
-        self._beyond: deque[_Entry] = deque()
-        self._waiting: deque[_Entry] = deque()
+        self._beyond: deque[RoutedFuture] = deque()
+        self._waiting: deque[RoutedFuture] = deque()
         self._held_bytes = 0
         self._stopped = False
         self._closed = False
@@ -136,8 +131,8 @@ class PartitionRoute:
                 if self._stopped:
                     return self._hold((value, key, headers, timestamp_ms))
             answer = self._origin.send(self._topic, value, key, headers, self._partition, timestamp_ms)
-            future = RoutedFuture()
-            self._await(((value, key, headers, timestamp_ms), future, answer))
+            future = RoutedFuture((value, key, headers, timestamp_ms), answer)
+            self._await(future)
             return future
         finally:
             self._lock.release()
@@ -149,11 +144,11 @@ class PartitionRoute:
             record: the record.
             answer: future of the origin's producer.
         """
-        future = RoutedFuture()
+        future = RoutedFuture(record, answer)
         with self._lock:
             # Alone, because records behind it in its batch may be known here already.
             self._open = None
-            self._await((record, future, answer))
+            self._await(future)
             self._open = None
         return future
 
@@ -163,9 +158,9 @@ class PartitionRoute:
             self._split = split
             self._kept_below = self._kept_limit()
             held, self._beyond = self._beyond, deque()
-            kept: list[_Entry] = []
-            for entry in held:
-                (kept if entry[2].value.offset < self._kept_below else self._beyond).append(entry)
+            kept: list[RoutedFuture] = []
+            for future in held:
+                (kept if future.answer.value.offset < self._kept_below else self._beyond).append(future)
             # Once the target is in use, what follows a moved record goes there too.
             self._stopped = (
                 self._closed
@@ -193,19 +188,20 @@ class PartitionRoute:
         error = failed(KafkaTimeoutError(f"closed before the cluster of this record was decided ({self._name})"))
         with self._changed:
             self._closed = self._stopped = True
-            left = [entry for batch in self._sent for entry in batch.entries]
+            left = [future for batch in self._sent for future in batch.futures]
             left += [*self._beyond, *self._waiting]
             for queue in (self._sent, self._beyond, self._waiting):
                 queue.clear()
             self._changed.notify_all()
-        _decide([(record, future, error) for record, future, _ in left])
+        for future in left:
+            future.decide(error)
 
     def _hold(self, record: RoutedRecord) -> RoutedFuture | TargetFuture:
         if self.shift is not None:
             # It became straight while this waited.
             return TargetFuture(self._to(self._target, record), self.shift)
-        future = RoutedFuture()
-        self._waiting.append((record, future, None))
+        future = RoutedFuture(record)
+        self._waiting.append(future)
         self._held_bytes += len(record[0] or b"") + len(record[1] or b"")
         return future
 
@@ -223,19 +219,19 @@ class PartitionRoute:
         if self._closed:
             raise KafkaTimeoutError(f"the producer is closed ({self._name})")
 
-    def _await(self, entry: _Entry) -> None:
+    def _await(self, future: RoutedFuture) -> None:
         """Await the answer to a record that was just sent to the origin."""
-        answer = entry[2]
+        answer = future.answer
         if answer._produce_future is self._open:
-            self._sent[-1].entries.append(entry)
+            self._sent[-1].futures.append(future)
             return
-        batch = _Batch([entry], self._at_answer)
+        batch = _Batch([future], self._at_answer)
         self._sent.append(batch)
         self._open = answer._produce_future
         answer.chain(batch)
 
     def _at_answer(self, batch: _Batch) -> None:
-        first, last = batch.entries[0][2], batch.entries[-1][2]
+        first, last = batch.futures[0].answer, batch.futures[-1].answer
         if not last.is_done and last._produce_future is first._produce_future:
             # Without the lock: while another thread sends, it would be waited for.
             last.chain(batch)
@@ -244,7 +240,7 @@ class PartitionRoute:
             # Now nothing is on its way into the batch, and nothing will be.
             if self._sent and batch is self._sent[-1]:
                 self._open = None
-            last = batch.entries[-1][2]
+            last = batch.futures[-1].answer
             if last._produce_future is not first._produce_future:
                 last = self._split_off(batch, first._produce_future)
             batch.is_answered = last.is_done
@@ -266,50 +262,50 @@ class PartitionRoute:
 
         It does so with batches that are too large for a broker.
         """
-        others = [entry for entry in batch.entries if entry[2]._produce_future is not produced]
-        del batch.entries[-len(others) :]
+        others = [future for future in batch.futures if future.answer._produce_future is not produced]
+        del batch.futures[-len(others) :]
         rest = _Batch(others, self._at_answer)
         if batch in self._sent:
             self._sent.insert(self._sent.index(batch) + 1, rest)
-        others[0][2].chain(rest)
-        return batch.entries[-1][2]
+        others[0].answer.chain(rest)
+        return batch.futures[-1].answer
 
-    def _settle(self) -> list[_Entry]:
+    def _settle(self) -> list[RoutedFuture]:
         """Take answered batches off the first queue; return the decided records with their outcomes."""
-        done: list[_Entry] = []
+        done: list[RoutedFuture] = []
         while self._sent and self._sent[0].is_answered:
-            entries = self._sent.popleft().entries
-            metadata = entries[-1][2].value
+            futures = self._sent.popleft().futures
+            metadata = futures[-1].answer.value
             if metadata is not None and 0 <= metadata.offset < self._kept_below:
-                done += self._keep(entries)
+                done += self._keep(futures)
             else:
-                for entry in entries:
-                    done += self._settle_one(entry)
+                for future in futures:
+                    done += self._settle_one(future)
         return done
 
-    def _settle_one(self, entry: _Entry) -> list[_Entry]:
-        record, future, answer = entry
+    def _settle_one(self, future: RoutedFuture) -> list[RoutedFuture]:
+        answer = future.answer
         if answer.exception is not None:
-            return [entry]
+            return [future]
         if answer.value.offset < 0 and self._split is not None:
-            error = UnknownFateError(f"no offset was reported ({self._name})")
-            return [(record, future, failed(error))]
+            future.answer = failed(UnknownFateError(f"no offset was reported ({self._name})"))
+            return [future]
         if answer.value.offset < self._kept_below:
-            return self._keep([entry])
+            return self._keep([future])
         self._stopped = True
-        self._beyond.append(entry)
+        self._beyond.append(future)
         return []
 
-    def _keep(self, entries: list[_Entry]) -> list[_Entry]:
+    def _keep(self, futures: list[RoutedFuture]) -> list[RoutedFuture]:
         """Acknowledge records that are below the end offset."""
-        if entries:
+        if futures:
             self._note_epoch()
-            self._acknowledged_end = entries[-1][2].value.offset + 1
-        return entries
+            self._acknowledged_end = futures[-1].answer.value.offset + 1
+        return futures
 
-    def _advance(self) -> list[_Entry]:
+    def _advance(self) -> list[RoutedFuture]:
         """Send held records on as far as possible; return those that failed, with their errors."""
-        done: list[_Entry] = []
+        done: list[RoutedFuture] = []
         if not self._stopped:
             # One that is answered at once may be at the end offset.
             while self._waiting and not self._stopped:
@@ -325,23 +321,23 @@ class PartitionRoute:
         self._held_bytes = self._held_bytes if self._waiting else 0
         return done
 
-    def _send_held(self, entry: _Entry) -> list[_Entry]:
-        record, future, _ = entry
+    def _send_held(self, future: RoutedFuture) -> list[RoutedFuture]:
         try:
-            answer = self._to(self._origin, record)
+            future.answer = self._to(self._origin, future.record)
         except Exception as error:  # of one record; the others must not wait for it
-            return [(record, future, failed(error))]
-        self._await((record, future, answer))
+            future.answer = failed(error)
+            return [future]
+        self._await(future)
         return []
 
-    def _move(self, entry: _Entry, shift: int) -> list[_Entry]:
-        record, future, _ = entry
+    def _move(self, future: RoutedFuture, shift: int) -> list[RoutedFuture]:
         try:
-            answer = self._to(self._target, record)
+            future.answer = TargetFuture(self._to(self._target, future.record), shift)
         except Exception as error:  # as above
-            return [(record, future, failed(error))]
+            future.answer = failed(error)
+            return [future]
         # At once, because records behind it may be answered as soon as the route is straight.
-        future.decide(TargetFuture(answer, shift))
+        future.decide(future.answer)
         return []
 
     def _kept_limit(self) -> float:
@@ -374,7 +370,7 @@ def _is_straight(split: Split | None) -> bool:
     return split.status in _ORIGIN_IS_FULL or split.ignore_origin or split.origin_end is not None
 
 
-def _decide(entries: list[_Entry]) -> None:
+def _decide(futures: list[RoutedFuture]) -> None:
     """Call back outside the lock, because a caller's callback may send."""
-    for _, future, outcome in entries:
-        future.decide(outcome)
+    for future in futures:
+        future.decide(future.answer)
