@@ -9,7 +9,7 @@ import kafka
 
 from headroom.schemas.errors import HeadroomError
 
-# The library uses the metadata of clients and the partition of an unanswered record, which are not public.
+# The library uses the metadata of clients and the batch of an unanswered record, which are not public.
 SUPPORTED_VERSIONS = ("3.0.",)
 CLIENT = f"kafka-python {kafka.__version__}"
 

@@ -35,17 +35,18 @@ class AgreementFollower:
         # Computed only when something is new: there may be thousands of partitions, and a report many times a second.
         self._is_noted = False
 
-    def read(self, timeout_s: float = READ_TIMEOUT_S) -> bool:
+    def read(self, wait_s: float = 0.0, timeout_s: float = READ_TIMEOUT_S) -> bool:
         """Read what is new, and return whether something is.
 
         Args:
-            timeout_s: longest time, seconds.
+            wait_s: longest wait for something, seconds.
+            timeout_s: longest time to read it, seconds.
 
         Raises:
             HeadroomError: the topic cannot be read to its end.
             NameTakenError: another process has taken the router's name.
         """
-        if self._reader.at_end and not self._reader.poll() and self._is_complete:
+        if self._reader.at_end and not self._reader.poll(wait_s) and self._is_complete:
             return False
         self._is_complete = False
         self._reader.read_to_end(timeout_s)

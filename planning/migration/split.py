@@ -44,6 +44,12 @@ class Split:
         return self.ignore_origin or self.status == MigrationStatus.AGED
 
     @property
+    def origin_limit(self) -> int | None:
+        """Offset from which on nothing is read on the origin; None if the end offset is unknown."""
+        end, lost_from = known_offset(self.end_offset), known_offset(self.origin_end)
+        return end if end is None or lost_from is None else min(end, lost_from)
+
+    @property
     def shift(self) -> int | None:
         """Client offset of a record on the target minus its offset there; None if the end or the base is unknown."""
         end, base = known_offset(self.end_offset), known_offset(self.target_base_offset)

@@ -126,6 +126,7 @@ class AgreementReader:
     def _poll(self, timeout_ms: int) -> bool:
         if self.failure is not None:
             raise self.failure
+        was_at_end = self.at_end
         records = self._consumer.poll(timeout_ms=timeout_ms).get(self._partition, [])
         try:
             for found in records:
@@ -134,8 +135,9 @@ class AgreementReader:
             # The records behind it may change what it says.
             self.failure = error
             raise
-        # Also past what is no record: ends of transactions.
-        self._next_offset = self._consumer.position(self._partition) or 0
+        if records or not was_at_end:
+            # Also past what is no record: ends of transactions. Not with every poll, because it takes as long as one.
+            self._next_offset = self._consumer.position(self._partition) or 0
         return bool(records)
 
     def _keep(self, record: MigrationRecord) -> None:

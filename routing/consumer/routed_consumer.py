@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 # Interval at which agreements are read, seconds; and longest part of a poll on one cluster while both are read.
 _FOLLOW_S = 0.1
 _PART_MS = 20
+# Interval at which the target is polled for its group's sake, while nothing is read there, seconds.
+_GROUP_S = 0.1
 _COMMITTED_TIMEOUT_MS = 5_000
 
 
@@ -83,6 +85,7 @@ class RoutedConsumer:
         self._readings: dict[TopicPartition, RoutedPartition] = {}
         self._listener = _Pausing(target)
         self._next_follow = 0.0
+        self._next_group_poll = 0.0
         self._is_adopted = False
         self._is_origin_first = False
         self.follow()
@@ -305,7 +308,12 @@ class RoutedConsumer:
         clusters = {reading.cluster for reading in self._readings.values()}
         if "origin" not in clusters:
             return self._poll_target(timeout_ms, max_records)
-        # The target is polled also while nothing is read there: its group would take the partitions away.
+        # The target is polled also while nothing is read there: its group would take the partitions away. But a poll
+        # takes a part of the time that reading some records takes.
+        now = time.monotonic()
+        if "target" not in clusters and now < self._next_group_poll:
+            return self._poll_origin(timeout_ms, max_records)
+        self._next_group_poll = now + _GROUP_S
         waits = {"origin": min(timeout_ms, _PART_MS if "target" in clusters else timeout_ms), "target": 0}
         # In turn, because one of them may have records enough for all polls.
         self._is_origin_first = not self._is_origin_first

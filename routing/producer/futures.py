@@ -9,9 +9,48 @@ from typing import Any
 from kafka.errors import KafkaTimeoutError
 from kafka.future import Future
 
+# One for all futures: it is held for the time of one assignment.
+_ASKING = threading.Lock()
 
-class RoutedFuture(Future):
-    """Future of a record whose cluster is not known yet, used as kafka-python's."""
+
+class _OwnFuture(Future):
+    """Future that has the outcome of another one, once there is one; ``get`` waits for it."""
+
+    def get(self, timeout: float | None = None) -> Any:
+        if not self.is_done:
+            done = threading.Event()
+            self.add_both(lambda _: done.set())
+            if not done.wait(timeout):
+                raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
+        if self.exception is not None:
+            raise self.exception
+        return self.value
+
+
+class RoutedFuture:
+    """Future of a record whose cluster is not known when it is sent, used as kafka-python's.
+
+    Every record below the end offset has one, and hardly any is asked before it is decided. So it is a place for the
+    future that knows the outcome, and has callbacks of its own only once somebody asks too early.
+
+    Attributes:
+        record: what has to be sent again if it is moved; None once it is decided.
+        answer: future of the origin's producer, or of what came of the record; None before it is sent.
+    """
+
+    __slots__ = ("_outcome", "_own", "answer", "record")
+
+    def __init__(self, record: tuple[Any, ...], answer: Any = None) -> None:
+        """Describe a record that is not decided.
+
+        Args:
+            record: what has to be sent again if it is moved.
+            answer: future of the origin's producer; None while the record is not sent there.
+        """
+        self.record: Any = record
+        self.answer = answer
+        self._outcome: Any = None
+        self._own: _OwnFuture | None = None
 
     def get(self, timeout: float | None = None) -> Any:
         """Return the record's metadata, with its client offset.
@@ -23,15 +62,41 @@ class RoutedFuture(Future):
             KafkaTimeoutError: it is not decided yet.
             KafkaError: the record is not acknowledged.
         """
-        if not self.is_done:
-            # Made here, because hardly any record is waited for.
-            done = threading.Event()
-            self.add_both(lambda _: done.set())
-            if not done.wait(timeout):
-                raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
-        if self.exception is not None:
-            raise self.exception
-        return self.value
+        return self._asked().get(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._asked(), name)
+
+    def decide(self, outcome: Any) -> None:
+        """Take over an outcome, and call back those who asked before it was there.
+
+        Args:
+            outcome: future that has it, or will have it.
+        """
+        self.record = None
+        self._outcome = outcome
+        if self._own is not None:
+            self._pass_on(self._own)
+
+    def _pass_on(self, own: _OwnFuture) -> None:
+        # A second time changes nothing.
+        self._outcome.add_callback(own.success)
+        self._outcome.add_errback(own.failure)
+
+    def _asked(self) -> Any:
+        if self._own is None and self._outcome is None:
+            with _ASKING:
+                self._own = own = self._own or _OwnFuture()
+            # It was decided meanwhile, perhaps before there was anybody to call back: ``decide`` takes no lock, because
+            # hardly anybody asks.
+            if self._outcome is not None:
+                self._pass_on(own)
+        return self._own or self._outcome
+
+
+def failed(error: BaseException) -> Any:
+    """Return a future that has failed."""
+    return _OwnFuture().failure(error)
 
 
 class TargetFuture:

@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from headroom.planning.migration import MigrationStatus, Split, place
-from headroom.routing.producer.futures import RoutedFuture, TargetFuture, shifted
+from headroom.routing.producer.futures import RoutedFuture, TargetFuture, failed
 from headroom.schemas.migrations import AcknowledgedEnd
 
 # From these on the origin has no offset below its end left.
 _ORIGIN_IS_FULL = (MigrationStatus.MIGRATED, MigrationStatus.AGED)
 
 
+# Value, key, headers, and time in epoch milliseconds, which is given because both clusters have to get the same.
+RoutedRecord = tuple[bytes | None, bytes | None, list[tuple[str, bytes]] | None, int]
+
+
 class UnknownFateError(KafkaError):
     """The origin stored the record, but did not report where; so it is neither acknowledged nor moved."""
 
 
-class RoutedRecord(NamedTuple):
-    """A record as it is sent.
+class _Batch:
+    """Records that the origin's producer sends together: it has all of them, in this order, or none.
 
-    Attributes:
-        value: value; None for a tombstone.
-        key: key; None without.
-        headers: headers; None without.
-        timestamp_ms: time of the record, epoch milliseconds; the same on both clusters.
+    The answer to the first one shows which one is the last, and the answer to that one that all are answered. The
+    future of the whole batch is not asked, because nobody is called back if kafka-python splits a batch.
     """
 
-    value: bytes | None
-    key: bytes | None
-    headers: list[tuple[str, bytes]] | None
-    timestamp_ms: int
+    __slots__ = ("_at_answer", "futures", "is_answered")
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of key and value."""
-        return len(self.key or b"") + len(self.value or b"")
+    def __init__(self, futures: list[RoutedFuture], at_answer: Callable[[_Batch], None]) -> None:
+        self.futures = futures
+        self.is_answered = False
+        self._at_answer = at_answer
 
+    def success(self, _: Any) -> None:
+        """Note that a record is answered, either way."""
+        self._at_answer(self)
 
-class _Entry:
-    """A record that is not decided yet. answer: the origin's metadata or error; None if there is none yet."""
-
-    __slots__ = ("answer", "future", "record")
-
-    def __init__(self, record: RoutedRecord) -> None:
-        self.record = record
-        self.future = RoutedFuture()
-        self.answer: Any = None
+    failure = success
 
 
 class PartitionRoute:
@@ -87,17 +80,22 @@ class PartitionRoute:
                 producer would (max_block_ms).
         """
         self._name = name
+        self._topic, self._partition = name
         self._origin = origin
         self._target = target
         self._at_new_epoch = at_new_epoch
         self._max_held_bytes = max_held_bytes
         self._max_block_s = origin.config["max_block_ms"] / 1000
         # Re-entrant, because a producer calls back at once if a future is done already.
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._split: Split | None = None
-        self._sent: deque[_Entry] = deque()
-        self._beyond: deque[_Entry] = deque()
-        self._waiting: deque[_Entry] = deque()
+        self._kept_below: float = math.inf
+        self._sent: deque[_Batch] = deque()
+        # kafka-python's future of the batch that is last in the queue and takes more records; None: of none.
+        self._open: Any = None
+        self._beyond: deque[RoutedFuture] = deque()
+        self._waiting: deque[RoutedFuture] = deque()
         self._held_bytes = 0
         self._stopped = False
         self._closed = False
@@ -110,19 +108,34 @@ class PartitionRoute:
         """Split that this route keeps to; None: all records stay on the origin."""
         return self._split
 
-    def send(self, record: RoutedRecord) -> RoutedFuture | TargetFuture:
-        """Send a record.
+    def send(
+        self, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None, timestamp_ms: int
+    ) -> RoutedFuture | TargetFuture:
+        """Send a record; every one below the end offset comes through here.
+
+        Args:
+            value: value; None for a tombstone.
+            key: key; None without.
+            headers: headers; None without.
+            timestamp_ms: time of the record, epoch milliseconds; the same on both clusters.
 
         Raises:
             KafkaTimeoutError: too much is held, and was so for the origin's max_block_ms.
             KafkaError: as the producer's ``send``.
         """
-        with self._changed:
-            self._wait_for_room(record.size_bytes)
-            if self.shift is None:
-                return self._accept(record)
-        # It became straight while this waited.
-        return TargetFuture(self._to(self._target, record), self.shift)
+        # Not by ``with``, which takes twice as long.
+        self._lock.acquire()
+        try:
+            if self._stopped:
+                self._wait_for_room(len(key or b"") + len(value or b""))
+                if self._stopped:
+                    return self._hold((value, key, headers, timestamp_ms))
+            answer = self._origin.send(self._topic, value, key, headers, self._partition, timestamp_ms)
+            future = RoutedFuture((value, key, headers, timestamp_ms), answer)
+            self._await(future)
+            return future
+        finally:
+            self._lock.release()
 
     def sent_before(self, record: RoutedRecord, answer: Any) -> RoutedFuture:
         """Take over a record that was sent to the origin while this route was being made.
@@ -131,28 +144,34 @@ class PartitionRoute:
             record: the record.
             answer: future of the origin's producer.
         """
-        entry = _Entry(record)
-        with self._changed:
-            self._follow(entry, answer)
-        return entry.future
+        future = RoutedFuture(record, answer)
+        with self._lock:
+            # Alone, because records behind it in its batch may be known here already.
+            self._open = None
+            self._await(future)
+            self._open = None
+        return future
 
     def adopt(self, split: Split | None) -> None:
         """Keep to another split; None: to none, because the migration was withdrawn."""
         with self._changed:
             self._split = split
+            self._kept_below = self._kept_limit()
             held, self._beyond = self._beyond, deque()
-            decided: list[_Entry] = []
-            for entry in held:
-                is_kept = self._cluster_of(entry.answer.offset) == "origin"
-                (decided if is_kept else self._beyond).append(entry)
+            kept: list[RoutedFuture] = []
+            for future in held:
+                (kept if future.answer.value.offset < self._kept_below else self._beyond).append(future)
             # Once the target is in use, what follows a moved record goes there too.
             self._stopped = (
-                bool(self._beyond) or _is_straight(split) or (self._stopped and split is not None and split.is_in_use)
+                self._closed
+                or bool(self._beyond)
+                or _is_straight(split)
+                or (self._stopped and split is not None and split.is_in_use)
             )
-            done = [(entry.future.success, entry.answer) for entry in decided]
-            self._acknowledge(decided)
+            done = self._keep(kept)
             done += self._advance()
-        _call(done)
+            self._changed.notify_all()
+        _decide(done)
 
     def check_epoch(self) -> None:
         """Report what the leader before had acknowledged if there is a new one."""
@@ -166,23 +185,29 @@ class PartitionRoute:
 
     def close(self) -> None:
         """Fail all records that are not decided."""
+        error = failed(KafkaTimeoutError(f"closed before the cluster of this record was decided ({self._name})"))
         with self._changed:
-            self._closed = True
-            left = [*self._sent, *self._beyond, *self._waiting]
+            self._closed = self._stopped = True
+            left = [future for batch in self._sent for future in batch.futures]
+            left += [*self._beyond, *self._waiting]
             for queue in (self._sent, self._beyond, self._waiting):
                 queue.clear()
             self._changed.notify_all()
-        error = KafkaTimeoutError(f"closed before the cluster of this record was decided ({self._name})")
-        _call([(entry.future.failure, error) for entry in left])
+        for future in left:
+            future.decide(error)
 
-    def _accept(self, record: RoutedRecord) -> RoutedFuture:
-        entry = _Entry(record)
-        if self._stopped:
-            self._waiting.append(entry)
-            self._held_bytes += record.size_bytes
-        else:
-            self._follow(entry, self._to(self._origin, record))
-        return entry.future
+    def _hold(self, record: RoutedRecord) -> RoutedFuture | TargetFuture:
+        if self.shift is not None:
+            # It became straight while this waited.
+            return TargetFuture(self._to(self._target, record), self.shift)
+        future = RoutedFuture(record)
+        self._waiting.append(future)
+        self._held_bytes += len(record[0] or b"") + len(record[1] or b"")
+        return future
+
+    def _to(self, producer: KafkaProducer, record: RoutedRecord) -> Any:
+        value, key, headers, timestamp_ms = record
+        return producer.send(self._topic, value, key, headers, self._partition, timestamp_ms)
 
     def _wait_for_room(self, size_bytes: int) -> None:
         deadline = time.monotonic() + self._max_block_s
@@ -194,43 +219,93 @@ class PartitionRoute:
         if self._closed:
             raise KafkaTimeoutError(f"the producer is closed ({self._name})")
 
-    def _to(self, producer: KafkaProducer, record: RoutedRecord) -> Any:
-        topic, partition = self._name
-        return producer.send(topic, record.value, record.key, record.headers, partition, record.timestamp_ms)
+    def _await(self, future: RoutedFuture) -> None:
+        """Await the answer to a record that was just sent to the origin."""
+        answer = future.answer
+        if answer._produce_future is self._open:
+            self._sent[-1].futures.append(future)
+            return
+        batch = _Batch([future], self._at_answer)
+        self._sent.append(batch)
+        self._open = answer._produce_future
+        answer.chain(batch)
 
-    def _follow(self, entry: _Entry, answer: Any) -> None:
-        self._sent.append(entry)
-        answer.add_both(partial(self._answered, entry))
+    def _at_answer(self, batch: _Batch) -> None:
+        first, last = batch.futures[0].answer, batch.futures[-1].answer
+        if not last.is_done and last._produce_future is first._produce_future:
+            # Without the lock: while another thread sends, it would be waited for.
+            last.chain(batch)
+            return
+        with self._lock:
+            # Now nothing is on its way into the batch, and nothing will be.
+            if self._sent and batch is self._sent[-1]:
+                self._open = None
+            last = batch.futures[-1].answer
+            if last._produce_future is not first._produce_future:
+                last = self._split_off(batch, first._produce_future)
+            batch.is_answered = last.is_done
+            done = self._settle() if batch.is_answered else []
+            # Nothing is held otherwise, and nobody waits.
+            may_advance = batch.is_answered and (self._stopped or not self._sent)
+        if not batch.is_answered:
+            last.chain(batch)
+        # Before others are moved, whose callbacks would overtake these.
+        _decide(done)
+        if may_advance:
+            with self._changed:
+                failures = self._advance()
+                self._changed.notify_all()
+            _decide(failures)
 
-    def _answered(self, entry: _Entry, answer: Any) -> None:
-        with self._changed:
-            entry.answer = answer
-            done = self._settle()
-            done += self._advance()
-        _call(done)
+    def _split_off(self, batch: _Batch, produced: Any) -> Any:
+        """Make a batch of those records that kafka-python sends as another one; return the last answer of the others.
 
-    def _settle(self) -> list[tuple[Callable[[Any], object], Any]]:
-        """Take answered records off the first queue; return the futures that are decided, with their results."""
-        done: list[tuple[Callable[[Any], object], Any]] = []
-        kept: list[_Entry] = []
-        while self._sent and self._sent[0].answer is not None:
-            entry = self._sent.popleft()
-            if isinstance(entry.answer, BaseException):
-                done.append((entry.future.failure, entry.answer))
-            elif entry.answer.offset < 0 and self._split is not None:
-                done.append((entry.future.failure, UnknownFateError(f"no offset was reported ({self._name})")))
-            elif self._cluster_of(entry.answer.offset) == "origin":
-                kept.append(entry)
-                done.append((entry.future.success, entry.answer))
+        It does so with batches that are too large for a broker.
+        """
+        others = [future for future in batch.futures if future.answer._produce_future is not produced]
+        del batch.futures[-len(others) :]
+        rest = _Batch(others, self._at_answer)
+        if batch in self._sent:
+            self._sent.insert(self._sent.index(batch) + 1, rest)
+        others[0].answer.chain(rest)
+        return batch.futures[-1].answer
+
+    def _settle(self) -> list[RoutedFuture]:
+        """Take answered batches off the first queue; return the decided records with their outcomes."""
+        done: list[RoutedFuture] = []
+        while self._sent and self._sent[0].is_answered:
+            futures = self._sent.popleft().futures
+            metadata = futures[-1].answer.value
+            if metadata is not None and 0 <= metadata.offset < self._kept_below:
+                done += self._keep(futures)
             else:
-                self._stopped = True
-                self._beyond.append(entry)
-        self._acknowledge(kept)
+                for future in futures:
+                    done += self._settle_one(future)
         return done
 
-    def _advance(self) -> list[tuple[Callable[[Any], object], Any]]:
-        """Send held records on as far as possible; return the futures that failed, with their errors."""
-        done: list[tuple[Callable[[Any], object], Any]] = []
+    def _settle_one(self, future: RoutedFuture) -> list[RoutedFuture]:
+        answer = future.answer
+        if answer.exception is not None:
+            return [future]
+        if answer.value.offset < 0 and self._split is not None:
+            future.answer = failed(UnknownFateError(f"no offset was reported ({self._name})"))
+            return [future]
+        if answer.value.offset < self._kept_below:
+            return self._keep([future])
+        self._stopped = True
+        self._beyond.append(future)
+        return []
+
+    def _keep(self, futures: list[RoutedFuture]) -> list[RoutedFuture]:
+        """Acknowledge records that are below the end offset."""
+        if futures:
+            self._note_epoch()
+            self._acknowledged_end = futures[-1].answer.value.offset + 1
+        return futures
+
+    def _advance(self) -> list[RoutedFuture]:
+        """Send held records on as far as possible; return those that failed, with their errors."""
+        done: list[RoutedFuture] = []
         if not self._stopped:
             # One that is answered at once may be at the end offset.
             while self._waiting and not self._stopped:
@@ -244,38 +319,38 @@ class PartitionRoute:
                     done += self._move(self._waiting.popleft(), shift)
                 self.shift = shift
         self._held_bytes = self._held_bytes if self._waiting else 0
-        self._changed.notify_all()
         return done
 
-    def _send_held(self, entry: _Entry) -> list[tuple[Callable[[Any], object], Any]]:
+    def _send_held(self, future: RoutedFuture) -> list[RoutedFuture]:
         try:
-            self._follow(entry, self._to(self._origin, entry.record))
+            future.answer = self._to(self._origin, future.record)
         except Exception as error:  # of one record; the others must not wait for it
-            return [(entry.future.failure, error)]
+            future.answer = failed(error)
+            return [future]
+        self._await(future)
         return []
 
-    def _move(self, entry: _Entry, shift: int) -> list[tuple[Callable[[Any], object], Any]]:
+    def _move(self, future: RoutedFuture, shift: int) -> list[RoutedFuture]:
         try:
-            answer = self._to(self._target, entry.record)
+            future.answer = TargetFuture(self._to(self._target, future.record), shift)
         except Exception as error:  # as above
-            return [(entry.future.failure, error)]
-        answer.add_callback(lambda metadata: entry.future.success(shifted(metadata, shift)))
-        answer.add_errback(entry.future.failure)
+            future.answer = failed(error)
+            return [future]
+        # At once, because records behind it may be answered as soon as the route is straight.
+        future.decide(future.answer)
         return []
 
-    def _cluster_of(self, offset: int) -> str | None:
+    def _kept_limit(self) -> float:
+        """Return the offset up to which records are read on the origin, exclusive; infinite without a migration."""
         if self._split is None:
-            return "origin"
-        found = place(self._split, offset)
-        return None if found is None else found.side
+            return math.inf
+        end = self._split.origin_limit
+        last = None if end is None else place(self._split, end - 1)
+        # Where the last one is read, all before it are.
+        return end if end is not None and last is not None and last.side == "origin" else 0
 
     def _shift_in_use(self) -> int | None:
         return self._split.shift if self._split is not None and self._split.is_in_use else None
-
-    def _acknowledge(self, entries: list[_Entry]) -> None:
-        if entries:
-            self._note_epoch()
-            self._acknowledged_end = entries[-1].answer.offset + 1
 
     def _note_epoch(self) -> None:
         epoch = self._origin._metadata.leader_epoch_for_partition(self._name)
@@ -295,7 +370,7 @@ def _is_straight(split: Split | None) -> bool:
     return split.status in _ORIGIN_IS_FULL or split.ignore_origin or split.origin_end is not None
 
 
-def _call(done: list[tuple[Callable[[Any], object], Any]]) -> None:
-    """Call outside the lock, because a caller's callback may send."""
-    for resolve, result in done:
-        resolve(result)
+def _decide(futures: list[RoutedFuture]) -> None:
+    """Call back outside the lock, because a caller's callback may send."""
+    for future in futures:
+        future.decide(future.answer)

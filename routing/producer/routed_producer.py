@@ -21,8 +21,9 @@ from headroom.routing.reporter import Reporter
 from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
-# Interval at which agreements are read, and limit of a flush within it, seconds.
-_FOLLOW_S = 0.02
+# Between two looks at the agreements, and longest time of one, seconds: a look ends as soon as something is new.
+_FOLLOW_S, _LOOK_S = 0.02, 0.1
+# Limit of a flush between reading an agreement and reporting it, seconds.
 _FLUSH_S = 5.0
 # Wait after an error, seconds.
 _AGAIN_S = 1.0
@@ -128,11 +129,15 @@ class RoutedProducer:
                     # Without the lock and without a record of ours, because this is how it stays after the switch.
                     answer = self._target.send(topic, value, key, headers, partition, timestamp_ms)
                     return TargetFuture(answer, shift)
-                return route.send(_record(value, key, headers, timestamp_ms))
+                if timestamp_ms is None:
+                    timestamp_ms = int(time.time() * 1000)
+                return route.send(value, key, headers, timestamp_ms)
         answer = self._origin.send(topic, value, key, headers, partition, timestamp_ms)
         # Whoever replaced the routes before this line may not have waited for this record.
         if self._routes is not routes:
-            return self._guard(answer, topic, _record(value, key, headers, timestamp_ms))
+            if timestamp_ms is None:
+                timestamp_ms = int(time.time() * 1000)
+            return self._guard(answer, topic, (value, key, headers, timestamp_ms))
         return answer
 
     def flush(self, timeout: float | None = None) -> None:
@@ -184,15 +189,18 @@ class RoutedProducer:
         partitions: set[int] | None = self._origin.partitions_for(topic)
         return partitions
 
-    def follow(self) -> None:
+    def follow(self, wait_s: float = 0.0) -> None:
         """Adopt what is newly agreed, and report it; the producer's own thread does so all the time.
+
+        Args:
+            wait_s: longest wait for something that is new, seconds.
 
         Raises:
             HeadroomError: the agreements cannot be read, or another process has taken the name.
             KafkaError: a cluster did not answer.
         """
         with self._following:
-            if self._follower.read():
+            if self._follower.read(wait_s):
                 self._is_adopted = False
             if not self._is_adopted:
                 self._adopt()
@@ -211,7 +219,7 @@ class RoutedProducer:
         while not self._closing.wait(wait_s):
             wait_s = _FOLLOW_S
             try:
-                self.follow()
+                self.follow(_LOOK_S)
             except (KafkaError, HeadroomError) as error:
                 if self._follower.is_final(error):
                     log.error("nothing is written any more: %s", error)
@@ -255,12 +263,6 @@ class RoutedProducer:
 
     def _all_routes(self) -> list[PartitionRoute]:
         return [route for by_partition in self._routes.values() for route in by_partition.values()]
-
-
-def _record(
-    value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None, timestamp_ms: int | None
-) -> RoutedRecord:
-    return RoutedRecord(value, key, headers, int(time.time() * 1000) if timestamp_ms is None else timestamp_ms)
 
 
 def _left(deadline: float | None) -> float | None:

@@ -65,9 +65,9 @@ class FakeProduceFuture:
 class FakeFuture(Future):
     """Future of a sent record; nothing comes while a test waits, so that ``get`` does not wait either."""
 
-    def __init__(self, partition: TopicPartition) -> None:
+    def __init__(self, batch: FakeProduceFuture) -> None:
         super().__init__()
-        self._produce_future = FakeProduceFuture(partition)
+        self._produce_future = batch
 
     def get(self, timeout: float | None = None) -> Any:
         if not self.is_done:
@@ -85,9 +85,16 @@ class InFlight:
     stored: Stored
     future: FakeFuture
 
+    def acknowledge(self, offset: int) -> None:
+        size = len(self.stored.value or b"")
+        self.future.success(RecordMetadata(*self.partition, self.partition, offset, 0, None, 0, size, -1))
+
 
 class FakeProducer:
-    """Producer whose records are answered one by one, in their order by partition."""
+    """Producer whose batches are answered one by one, in their order by partition.
+
+    A batch has one record unless a test sets ``batch_records``.
+    """
 
     def __init__(self, cluster: FakeCluster, instant: bool = False, **config: Any) -> None:
         self.config: dict[str, Any] = {
@@ -104,6 +111,7 @@ class FakeProducer:
         self.instant_topics: set[str] = set()
         self._open: list[InFlight] | None = None
         self.waiting: dict[TopicPartition, deque[InFlight]] = defaultdict(deque)
+        self.batch_records = 1
         self.closed = False
         # Called once a record was taken.
         self.after_send: Callable[[], object] = lambda: None
@@ -123,7 +131,7 @@ class FakeProducer:
         if partition not in (self._cluster.partitions_for_topic(topic) or ()):
             raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
         name = TopicPartition(topic, partition)
-        sent = InFlight(name, Stored(key, value, timestamp_ms or 0), FakeFuture(name))
+        sent = InFlight(name, Stored(key, value, timestamp_ms or 0), FakeFuture(self._batch(name)))
         if self._open is not None:
             self._open.append(sent)
             return sent.future
@@ -134,27 +142,51 @@ class FakeProducer:
         return sent.future
 
     def answer(self, partition: TopicPartition) -> bool:
-        """Store the next record and acknowledge it; return whether there was one."""
-        if not self.waiting[partition]:
-            return False
-        self._store(self.waiting[partition].popleft())
-        return True
+        """Store the next batch and acknowledge its records; return whether there was one."""
+        batch = self._taken(partition)
+        log = self._cluster.logs[partition]
+        first = len(log)
+        log += [sent.stored for sent in batch]
+        for offset, sent in enumerate(batch, first):
+            sent.acknowledge(offset)
+        return bool(batch)
 
     def lose(self, partition: TopicPartition, stored: bool) -> bool:
-        """Let the producer give the next record up; it may be stored."""
-        if not self.waiting[partition]:
-            return False
-        sent = self.waiting[partition].popleft()
+        """Let the producer give the next batch up; it may be stored."""
+        batch = self._taken(partition)
         if stored:
-            self._cluster.logs[sent.partition].append(sent.stored)
-        sent.future.failure(KafkaTimeoutError("delivery timeout"))
-        return True
+            self._cluster.logs[partition] += [sent.stored for sent in batch]
+        for sent in batch:
+            sent.future.failure(KafkaTimeoutError("delivery timeout"))
+        return bool(batch)
+
+    def split(self, partition: TopicPartition, size: int) -> None:
+        """Send the next batch as two, the first one of this size, as if it were too large for the broker."""
+        batch = self.waiting[partition][0].future._produce_future
+        sent = [one for one in self.waiting[partition] if one.future._produce_future is batch]
+        for part in (sent[:size], sent[size:]):
+            new = FakeProduceFuture(partition)
+            for one in part:
+                one.future._produce_future = new
+
+    def _batch(self, partition: TopicPartition) -> FakeProduceFuture:
+        """Return the batch that the next record belongs to."""
+        waiting = [sent.future._produce_future for sent in self.waiting[partition]]
+        if waiting and sum(batch is waiting[-1] for batch in waiting) < self.batch_records:
+            return waiting[-1]
+        return FakeProduceFuture(partition)
+
+    def _taken(self, partition: TopicPartition) -> list[InFlight]:
+        waiting = self.waiting[partition]
+        batch = [waiting.popleft()] if waiting else []
+        while waiting and waiting[0].future._produce_future is batch[0].future._produce_future:
+            batch.append(waiting.popleft())
+        return batch
 
     def _store(self, sent: InFlight) -> None:
         log = self._cluster.logs[sent.partition]
         log.append(sent.stored)
-        size = len(sent.stored.value or b"")
-        sent.future.success(RecordMetadata(*sent.partition, sent.partition, len(log) - 1, 0, None, 0, size, -1))
+        sent.acknowledge(len(log) - 1)
 
     def partitions_for(self, topic: str) -> set[int] | None:
         return self._cluster.partitions_for_topic(topic)

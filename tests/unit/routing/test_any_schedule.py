@@ -49,6 +49,8 @@ class Migrations(RuleBasedStateMachine):
             for partition in PARTITIONS:
                 self.stage.target.logs[TopicPartition(TOPIC, partition)] += [Stored(b"", BEFORE)] * 3
         self.sent: list[Sent] = []
+        # Metadata in the order in which callbacks got it, by producer and partition.
+        self.called: dict[tuple[str, int], list[Any]] = {}
         self.generations = dict.fromkeys(NAMES, 0)
         self.routers = {name: self.stage.producer(name) for name in NAMES}
         self.reader = self.new_reader()
@@ -67,7 +69,10 @@ class Migrations(RuleBasedStateMachine):
         for _ in range(count):
             value = f"{len(self.sent)}".encode()
             future = router.routed.send(TOPIC, value, partition=partition)
-            self.sent.append(Sent(partition, f"{name}{self.generations[name]}", value, future))
+            producer = f"{name}{self.generations[name]}"
+            if len(self.sent) % 3 == 0:
+                future.add_callback(self.called.setdefault((producer, partition), []).append)
+            self.sent.append(Sent(partition, producer, value, future))
 
     @rule(name=NAME, partition=PARTITION, before=st.integers(2, 5), answered=st.integers(1, 4), after=st.integers(1, 4))
     def send_while_some_are_answered(self, name: str, partition: int, before: int, answered: int, after: int) -> None:
@@ -79,6 +84,18 @@ class Migrations(RuleBasedStateMachine):
     def answer_on_the_origin(self, name: str, partition: int, count: int) -> None:
         for _ in range(count):
             self.routers[name].origin.answer(TopicPartition(TOPIC, partition))
+
+    @rule(name=NAME, records=st.integers(1, 5), on_target=st.booleans())
+    def batch(self, name: str, records: int, on_target: bool) -> None:
+        """From now on, batches have up to so many records."""
+        router = self.routers[name]
+        (router.target if on_target else router.origin).batch_records = records
+
+    @rule(name=NAME, partition=PARTITION, size=st.integers(1, 2))
+    def split_a_batch(self, name: str, partition: int, size: int) -> None:
+        origin = self.routers[name].origin
+        if origin.waiting[TopicPartition(TOPIC, partition)]:
+            origin.split(TopicPartition(TOPIC, partition), size)
 
     @rule(name=NAME, partition=PARTITION, count=st.integers(1, 6))
     def answer_on_the_target(self, name: str, partition: int, count: int) -> None:
@@ -214,6 +231,8 @@ class Migrations(RuleBasedStateMachine):
         for router in self.routers.values():
             for route in router.routed._all_routes():
                 assert route.flush(0)
+        for called in self.called.values():
+            assert [metadata.offset for metadata in called] == sorted(metadata.offset for metadata in called)
         for partition, found in self.read.items():
             values = [value for _, value in found if value != BEFORE]
             assert len(values) == len(set(values)), f"doubled: {values}"

@@ -80,6 +80,94 @@ def test_a_switch(stage: Stage) -> None:
     assert stage.target.values(TOPIC)[3:] == [b"c", b"d", b"e", b"f"]
 
 
+def batched(router: Router, records: int) -> Router:
+    router.origin.batch_records = router.target.batch_records = records
+    return router
+
+
+def test_a_batch_over_the_end_offset_is_acknowledged_below_it_and_moved_from_there(stage: Stage) -> None:
+    """E is 5: the second batch lands at 3 to 5."""
+    router = batched(migrating(stage, 5), 3)
+    futures = send(router, b"a", b"b", b"c", b"d", b"e", b"f", b"g")
+    answer(router, 2)
+    assert offsets(futures) == [0, 1, 2, 3, 4, None, None]
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"f"]
+    answer(router, 1)
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"f", b"g"]
+
+
+def test_a_record_behind_an_answered_batch_belongs_to_the_next_one(stage: Stage) -> None:
+    router = batched(migrating(stage, 3), 4)
+    futures = send(router, b"a", b"b")
+    answer(router, 1)
+    futures += send(router, b"c", b"d")
+    assert offsets(futures) == [0, 1, None, None]
+    answer(router, 1)
+    assert offsets(futures) == [0, 1, 2, None]
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"d"]
+
+
+def test_a_batch_that_fails_is_neither_acknowledged_nor_moved(stage: Stage) -> None:
+    router = batched(migrating(stage, 3), 2)
+    futures = send(router, b"a", b"b", b"c", b"d")
+    router.origin.lose(P0, stored=True)
+    answer(router, 1)
+    assert [type(future.exception) for future in futures[:2]] == [KafkaTimeoutError] * 2
+    assert offsets(futures[2:]) == [2, None]
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"d"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_a_batch_that_is_split_is_decided_by_its_parts(stage: Stage, size: int) -> None:
+    """5 records are sent as 2 batches, and the second one of those again."""
+    router = batched(migrating(stage, 4), 5)
+    futures = send(router, b"a", b"b", b"c", b"d", b"e")
+    router.origin.split(P0, size)
+    answer(router, 1)
+    router.origin.split(P0, 1)
+    while router.origin.answer(P0):
+        pass
+    assert offsets(futures) == [0, 1, 2, 3, None]
+    assert [sent.stored.value for sent in router.target.waiting[P0]] == [b"e"]
+
+
+def test_callbacks_are_called_in_order_once_all_before_them_are_decided(stage: Stage) -> None:
+    """E is 3. The second batch is answered first, as after a retry of the first one."""
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = batched(migrating(stage, 3), 2)
+    futures = send(router, b"a", b"b", b"c", b"d")
+    seen: list[int] = []
+    for future in futures:
+        future.add_callback(lambda metadata: seen.append(metadata.offset))
+    first = [router.origin.waiting[P0].popleft() for _ in range(2)]
+    stage.origin.logs[P0] += [sent.stored for sent in first]
+    answer(router, 1)
+    assert seen == []
+    for offset, sent in enumerate(first):
+        sent.acknowledge(offset)
+    assert seen == [0, 1, 2]
+    router.target.answer(P0)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_callback_may_send(stage: Stage) -> None:
+    router = batched(migrating(stage, 5), 2)
+    futures = send(router, b"a", b"b")
+    futures[0].add_callback(lambda _: futures.extend(send(router, b"c")))
+    answer(router, 2)
+    assert offsets(futures) == [0, 1, 2]
+
+
+def test_a_record_can_be_awaited_before_and_after_it_is_decided(stage: Stage) -> None:
+    router = migrating(stage, 5)
+    before, after = send(router, b"a", b"b")
+    with pytest.raises(KafkaTimeoutError):
+        before.get(0)
+    answer(router, 2)
+    assert (before.get().offset, after.get().offset) == (0, 1)
+    assert after.succeeded()
+
+
 def test_while_planned_what_lands_beyond_is_held(stage: Stage) -> None:
     router = stage.producer()
     stage.agree(agreement(end_offset=1))
