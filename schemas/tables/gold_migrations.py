@@ -24,7 +24,8 @@ MIGRATION_PROGRESS = Table(
         (
             "lost_offsets",
             "BIGINT",
-            "acknowledged offsets below E that the origin's log no longer has, at least; null: unknown",
+            "acknowledged offsets below E that the origin's log no longer has, at least; accepted losses do not count; "
+            "null: unknown",
         ),
         (
             "at_risk_offsets",

@@ -39,6 +39,7 @@ _HEAVY = (
     "test_zookeeper_mode",
     "test_canary",
     "test_changed_topic",
+    "test_migration_watch",
 )
 # Modules that take longest begin first, so that no worker is left with one of them at the end.
 _LONG = (*_HEAVY, "test_reassign", "test_collector", "test_hanging_broker", "test_balance", "test_demo_interrupted")

@@ -60,7 +60,8 @@ def print_run(result: MigrationRunResult) -> None:
     print_rows(f"Migration {name}", _HEADER, rows)
     echo()
     if result.error is None and not result.stopped:
-        echo(f"All {len(result.agreements):,} partitions are there: {_GOALS[result.request.goal]}.")
+        count = f"{len(result.agreements):,}"
+        echo(f"{count} of {count} partitions are there: {_GOALS[result.request.goal]}.")
     if result.dropped:
         echo(f"Deleted on the origin: {', '.join(result.dropped)}.")
     if result.stopped:

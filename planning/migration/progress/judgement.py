@@ -94,7 +94,7 @@ def _acks_rank(acks: str) -> int:
 
 
 def _lost(reading: MigrationReading) -> int | None:
-    """Return the acknowledged offsets below E that the present log does not have.
+    """Return the acknowledged offsets below E that the present log does not have. Once that is accepted there are none.
 
     Epochs that end at the same offset of it overlap from there on: the last of them counts. Others do not, because the
     records of an epoch begin where the one before ended.
@@ -105,7 +105,7 @@ def _lost(reading: MigrationReading) -> int | None:
     lost: dict[int | None, int | None] = {}
     for epoch, acknowledged in reading.acknowledged.items():
         kept = reading.epoch_ends.get(epoch)
-        own = lost_at_switch(acknowledged, kept, reading.agreement.end_offset)
+        own = lost_at_switch(acknowledged, kept, reading.last_origin_end)
         lost[kept] = own if own is None else max(own, lost.get(kept) or 0)
     total = sum(own for own in lost.values() if own is not None)
     return total if total or (lost and None not in lost.values()) else None

@@ -87,7 +87,7 @@ class MigrationProgress:
         switch_eta_s: seconds until the origin reaches E; None if never or unknown.
         beyond_offsets: offsets of the origin from E on.
         unstable_offsets: offsets of the origin from its first open transaction on.
-        lost_offsets: acknowledged offsets below E that the origin's log no longer has.
+        lost_offsets: acknowledged offsets below E that the origin's log no longer has, unless that was accepted.
         at_risk_offsets: offsets below E that only the leader has: a leader switch now would lose them.
         mirror_lag_offsets: offsets of the origin below E that the mirror has yet to copy.
         mirror_eta_s: seconds until the mirror has copied all below E at its rate; None if never or unknown.

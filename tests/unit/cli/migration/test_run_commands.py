@@ -103,7 +103,7 @@ def test_with_execute_it_runs_to_its_goal(stage: MigrationStage) -> None:
     assert result.exit_code == 0, result.output
     text = words_of(result)
     assert "orders-0 migrated 350 0 1 0 yes" in text
-    assert "All 2 partitions are there: the origin has reached its end offsets." in text
+    assert "2 of 2 partitions are there: the origin has reached its end offsets." in text
     again = printed(*ROUTED, "--execute")
     assert (again["executed"], again["failed"], again["stopped"]) == (True, None, False)
     first = again["partitions"][0]

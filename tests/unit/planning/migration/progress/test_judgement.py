@@ -283,6 +283,12 @@ def test_only_what_is_wholly_known_can_go(own: MigrationReading) -> None:
     assert (found.verdict is not MigrationVerdict.REMOVABLE) or found.removable is True
 
 
+def test_a_loss_that_was_accepted_is_none_any_more() -> None:
+    known = {"acknowledged": {3: 100_100}, "epoch_ends": {3: 100_000}}
+    assert migration_progress(reading(**known)).lost_offsets == 100
+    assert migration_progress(reading({"origin_end": 100_000}, **known)).lost_offsets == 0
+
+
 @given(st.integers(0, 1_000), st.integers(0, 1_000), st.integers(0, 1_000))
 def test_one_epoch_loses_what_lost_at_switch_says(acknowledged: int, kept: int, end: int) -> None:
     own = reading({"end_offset": end}, acknowledged={5: acknowledged}, epoch_ends={5: kept})

@@ -1,0 +1,91 @@
+"""A watch of the target follows a migration: its tables, and an alert on what the origin gets after the switch."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer
+
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cli.config.load import load_settings
+from headroom.cluster.embedded import EmbeddedCluster, write_config
+from headroom.routing.agreement import AgreementReader, AgreementWriter, create_migrations_topic, writer_options
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.migrations import PartitionAgreement
+from headroom.schemas.tables import MIGRATION_OFFSETS, MIGRATION_PROGRESS, Table
+from headroom.streaming.delta.query_table import query
+from tests.integration.conftest import StartCluster
+from tests.integration.support import TABLE_POLL_S, admin_of, create_topic
+
+TOPIC, END = "orders", 300
+PATIENCE_S = 180
+
+
+def cluster_id(cluster: EmbeddedCluster) -> str:
+    with admin_of(cluster) as admin:
+        return str(admin.describe_cluster()["cluster_id"])
+
+
+def write(cluster: EmbeddedCluster, records: int) -> None:
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
+        for number in range(records):
+            producer.send(TOPIC, b"%d" % number, partition=0)
+        producer.flush(30)
+
+
+def test_a_watch_follows_a_migration_and_a_dead_origin(start_cluster: StartCluster) -> None:
+    origin, target = start_cluster(1), start_cluster(1)
+    for cluster in (origin, target):
+        create_topic(cluster, TOPIC, {0: [1]})
+    write(origin, 100)
+    with admin_of(target) as admin:
+        create_migrations_topic(admin, 1)
+    config = write_config(target)
+    with config.open("a", encoding="utf-8") as file:
+        file.write(f'\n[migration.origin]\nname = "old"\nbootstrap_servers = "{origin.bootstrap_servers}"\n')
+    store = load_settings(str(config)).store
+    planned = PartitionAgreement(
+        "move", 1, cluster_id(origin), cluster_id(target), TOPIC, 0, end_offset=END, routers=("writer",)
+    )
+
+    def newest(table: Table, condition: str) -> dict[str, Any] | None:
+        sql = f"SELECT * FROM data WHERE topic = '{TOPIC}' AND {condition} ORDER BY tick_ms DESC LIMIT 1"
+        rows = query(store.path, table.path, sql) or []
+        return rows[0] if rows else None
+
+    reader = AgreementReader(
+        KafkaConsumer(
+            bootstrap_servers=target.bootstrap_servers,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            group_id=None,
+        )
+    )
+    producer = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
+    with ExitStack() as stack:
+        stack.enter_context(closing(reader))
+        writer = stack.enter_context(closing(AgreementWriter("move", producer, reader)))
+        writer.open(30)
+        writer.write([planned])
+        watch = stack.enter_context(WatchProcess(config, target.folder / "watch.log"))
+        is_read = f"left_offsets = {END - 100}"
+        first = watch.wait(lambda: newest(MIGRATION_PROGRESS, is_read), PATIENCE_S, "progress", TABLE_POLL_S)
+        assert (first["status"], first["end_offset"], first["missing_routers"]) == ("planned", END, ["writer"])
+        writer.write([replace(planned, status="migrating", target_base_offset=0)])
+
+        def is_told() -> bool:
+            # Somebody who does not know of the migration writes on, beyond the end offset.
+            write(origin, 50)
+            return AlertKind.MIGRATION_UNROUTED_WRITES in {line.fields.get("kind") for line in watch.lines}
+
+        watch.wait(is_told, PATIENCE_S, "an alert on records beyond the end offset", TABLE_POLL_S)
+        origin.stop()
+        of_origin = "side = 'origin' AND log_end_offset IS NULL"
+        gone = watch.wait(lambda: newest(MIGRATION_OFFSETS, of_origin), PATIENCE_S, "a gap", TABLE_POLL_S)
+        assert gone["error"]
+        on_target = newest(MIGRATION_OFFSETS, f"side = 'target' AND tick_ms = {gone['tick_ms']}")
+        assert on_target is not None
+        assert on_target["log_end_offset"] == 0
+        watch.wait(lambda: newest(MIGRATION_PROGRESS, "verdict = 'no_data'"), PATIENCE_S, "no data", TABLE_POLL_S)
