@@ -75,12 +75,12 @@ def test_a_watch_follows_a_migration_and_a_dead_origin(start_cluster: StartClust
         assert (first["status"], first["end_offset"], first["missing_routers"]) == ("planned", END, ["writer"])
         writer.write([replace(planned, status="migrating", target_base_offset=0)])
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             # Somebody who does not know of the migration writes on, beyond the end offset.
             write(origin, 50)
             return AlertKind.MIGRATION_UNROUTED_WRITES in {line.fields.get("kind") for line in watch.lines}
 
-        watch.wait(is_told, PATIENCE_S, "an alert on records beyond the end offset", TABLE_POLL_S)
+        watch.wait(is_reported, PATIENCE_S, "an alert on records beyond the end offset", TABLE_POLL_S)
         origin.stop()
         of_origin = "side = 'origin' AND log_end_offset IS NULL"
         gone = watch.wait(lambda: newest(MIGRATION_OFFSETS, of_origin), PATIENCE_S, "a gap", TABLE_POLL_S)

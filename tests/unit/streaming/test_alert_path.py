@@ -24,6 +24,7 @@ from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
 from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
 from headroom.streaming.queries.whole_ticks import CompleteTicks
 from tests.unit.alerts.test_engine import START_MS, TOO_LOW
+from tests.unit.builders import migration_progress
 from tests.unit.fakes.alert_path_listener import CallingListener
 
 CLUSTERS = ("orders", "payments")
@@ -212,7 +213,7 @@ def test_a_repeated_fault_is_logged_every_ten_minutes(caplog: pytest.LogCaptureF
 def test_rules_and_listeners_have_the_migrations_of_a_tick_and_no_older_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(monkeypatch)
     calls: list[tuple[object, ...]] = []
-    progress = (object(),)
+    progress = (migration_progress.progress(),)
     module = "headroom.streaming.jobs.alert_path"
     monkeypatch.setattr(ticks.path._listener, "on_migrations", lambda *of: calls.append(of), raising=False)
     of_first = {(CLUSTERS[0], START_MS): progress}
