@@ -145,9 +145,9 @@ class Announcement:
 
     def _has_other_loss(self, finding: Finding) -> bool:
         """Return whether another number of records is lost: producers report one after another what is missing."""
-        now = finding.evidence
-        is_of_migration = isinstance(now, MigrationEvidence) and finding.kind is AlertKind.MIGRATION_RECORDS_LOST
-        return is_of_migration and now.offsets != self.evidence.offsets
+        if finding.kind is not AlertKind.MIGRATION_RECORDS_LOST or not isinstance(finding.evidence, MigrationEvidence):
+            return False
+        return finding.evidence.offsets != self.evidence.offsets
 
     def needs_higher_throttle(self, finding: Finding) -> bool:
         """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""
