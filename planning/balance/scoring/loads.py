@@ -105,7 +105,6 @@ class ClusterLoads:
         rows = self.replicas[partitions]
         before = rows.copy()
         rows[rows == source] = target
-        self.replicas[partitions] = rows
         model = self.model
         self._shift(0, source, target, model.write[partitions])
         self._shift_latest(Resource.DISK, source, target, float(self._size[partitions].sum()))
@@ -114,7 +113,7 @@ class ClusterLoads:
         leads = self.leader[partitions] == source
         if leads.any():
             self._lead(partitions[leads], source, target)
-        self._put_first(partitions[~leads & (self.leader[partitions] != NO_BROKER)])
+        self.replicas[partitions] = leader_first(rows, self.leader[partitions])
         self._update_percentiles(source, target)
         # Moves keep the racks of their partitions: a cluster without such replicas gets none.
         if self.crowded.any():
@@ -123,21 +122,15 @@ class ClusterLoads:
     def elect(self, partitions: IntArray, source: int, target: int) -> None:
         """Make replicas on a broker the leaders and the preferred leaders of partitions that another one leads."""
         self._lead(partitions, source, target)
+        self.replicas[partitions] = leader_first(self.replicas[partitions], self.leader[partitions])
         self._update_percentiles(source, target)
 
     def _lead(self, partitions: IntArray, source: int, target: int) -> None:
         self.leader[partitions] = target
-        self._put_first(partitions)
         self._shift(1, source, target, self.model.sent_rate[partitions])
         self._shift(2, source, target, self.model.requests[partitions])
         self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_leaders, partitions, source, target)
-
-    def _put_first(self, partitions: IntArray) -> None:
-        """Put the leaders of partitions first; the other replicas keep their order."""
-        rows = self.replicas[partitions]
-        order = np.argsort(rows != self.leader[partitions][:, None], axis=1, kind="stable")
-        self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
 
     def _shift(self, row: int, source: int, target: int, rates: RateArray) -> None:
         total = rates.sum(axis=0, dtype=np.float64)
@@ -156,3 +149,11 @@ class ClusterLoads:
     def _update_percentiles(self, source: int, target: int) -> None:
         both = [source, target]
         self.loads[:3, both] = hourly_percentile(self.hours[:, both], self.model.percentile)
+
+
+def leader_first(replicas: IndexArray, leader: IndexArray) -> IndexArray:
+    """Return the replicas of partitions, (N, R), with the leaders, (N,), first; the others keep their order."""
+    # A partition without a leader keeps its order.
+    others = (replicas != leader[:, None]) & (leader != NO_BROKER)[:, None]
+    ordered: IndexArray = replicas[np.arange(len(replicas))[:, None], np.argsort(others, axis=1, kind="stable")]
+    return ordered
