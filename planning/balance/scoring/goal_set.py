@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,8 @@ class GoalSet:
         finite = np.isfinite(self.upper).any(axis=1) | np.isfinite(self.lower).any(axis=1)
         live = np.flatnonzero(finite & (self.norm > 0).any(axis=1))
         self._live = self.resources[live]
-        self._upper, self._lower, self._norm, self._mean = (
-            every[live] for every in (self.upper, self.lower, self.norm, self.mean)
-        )
+        self._edges = np.stack([self.upper[live], self.lower[live], self.norm[live]])
+        self._mean = self.mean[live]
         self._quiet_below = [(n, least) for n, least in enumerate(self.detect_below[live].tolist()) if least]
         self._limits = np.flatnonzero(~soft[:, 0] & np.isfinite(self.upper).any(axis=1)).tolist()
 
@@ -121,14 +121,27 @@ class GoalSet:
 
     def total_outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
         """Return the sum of ``outside`` over the goals, (N,)."""
-        own, upper, lower = loads[self._live], self._upper[:, brokers], self._lower[:, brokers]
+        own = loads.take(self._live, axis=0)
+        upper, lower, norm = self._edges.take(brokers, axis=2)
         outside = np.maximum(own - upper, lower - own)
         np.maximum(outside, 0.0, out=outside)
         for row, least in self._quiet_below:
             outside[row, (own[row] < least) & (self._mean[row, brokers] < least)] = 0.0
-        outside *= self._norm[:, brokers]
+        outside *= norm
         total: FloatArray = outside.sum(axis=0)
         return total
+
+    @cached_property
+    def steepness(self) -> FloatArray:
+        """By how much ``total_outside`` may differ for each unit of a resource of ``TIMED``, (3, B).
+
+        It is infinite where a load may be too small to be detected: there is a step.
+        """
+        steepness = np.zeros((len(TIMED), self.mean.shape[1]))
+        for row, resource in enumerate(self.resources.tolist()):
+            if resource in TIMED:
+                steepness[resource] += np.where(self.mean[row] < self.detect_below[row], np.inf, self.norm[row])
+        return steepness
 
     def misses(self, loads: FloatArray, broker: int) -> tuple[FloatArray, FloatArray]:
         """Return by how much a broker is above and below its bands, in shares of the means by weight, (6,) each.

@@ -10,7 +10,7 @@ from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.deltas import load_deltas
-from headroom.planning.balance.search.gains import Candidates, Gains, join_candidates
+from headroom.planning.balance.search.gains import Candidates, Gains
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
 
 # A gain below this is rounding.
@@ -56,6 +56,7 @@ class BalanceSearch:
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
         brokers = len(self._model.brokers)
+        self._most_givers = max(_LEAST_GIVERS, _MOST_COMPARED * brokers // max(1, self.slots.size))
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
         order = np.argsort(self.slots.ravel(), kind="stable")
@@ -140,28 +141,35 @@ class BalanceSearch:
             return True
         if self._moves_left <= 0 or not self._movable.any():
             return False
-        for most, dense in ((_PEERS, True), (_MOST_PEERS, False)) if self._is_large(broker) else ((0, False),):
-            near = self._near(high - low, peers, most)
-            if self._take_best(self._moves_between(broker, near, gives, takes, dense)):
-                return True
+        is_large = self._is_large(broker)
+        near = self._near(high - low, peers)[: _MOST_PEERS if is_large else None]
+        if is_large and self._take_best(self._moves_between(broker, near[:_PEERS], gives, takes, True)):
+            return True
+        all_compared = is_large and self._is_whole(broker, near)
+        if not all_compared and self._take_best(self._moves_between(broker, near, gives, takes, False)):
+            return True
         return self._moves_on and not self._goals.has_own_goals and self._swap(broker, near)
 
     def _is_large(self, broker: int) -> bool:
         """Return whether a broker has more candidates than are compared at once."""
         return len(self._at_start[broker]) * len(self._model.brokers) + self.slots.size > _MOST_COMPARED
 
-    def _near(self, missed: FloatArray, peers: BoolArray, most: int) -> IntArray:
-        """Return peers, those first that are furthest the other way; at most ``most``, or all if it is 0.
+    def _is_whole(self, broker: int, peers: IntArray) -> bool:
+        """Return whether the densest candidates between a broker and peers are all of them."""
+        given, taken = len(self._replicas_of(broker)), sum(len(self._replicas_of(p)) for p in peers.tolist())
+        return len(peers) <= min(_PEERS, self._most_givers) and max(given, taken) <= _DENSEST
+
+    def _near(self, missed: FloatArray, peers: BoolArray) -> IntArray:
+        """Return peers, those first that are furthest the other way.
 
         Args:
             missed: by how much the broker is above its bands, or below if negative, by resource, (6,).
             peers: the peers, (B,).
-            most: maximum number of peers.
         """
         brokers = np.flatnonzero(peers & (self._model.may_take | self._model.may_give))
         loads = self._loads.loads
         distance = missed @ (loads / np.maximum(loads.mean(axis=1, keepdims=True), 1e-9))
-        return brokers[np.argsort(distance[brokers], kind="stable")][: most or None]
+        return brokers[np.argsort(distance[brokers], kind="stable")]
 
     def _replicas_of(self, broker: int) -> IntArray:
         """Return the partitions with a replica on a broker that may move."""
@@ -201,7 +209,7 @@ class BalanceSearch:
         targets = peers[model.may_take[peers]]
         givers = peers[model.may_give[peers]] if takes else peers[:0]
         if dense:
-            givers = givers[: max(_LEAST_GIVERS, _MOST_COMPARED * len(model.brokers) // self.slots.size)]
+            givers = givers[: self._most_givers]
         by_peer = [self._replicas_of(peer) for peer in givers.tolist()]
         taken = np.concatenate([np.zeros(0, dtype=np.int64), *by_peer])
         sources = np.repeat(givers, [len(own) for own in by_peer])
@@ -258,11 +266,12 @@ class BalanceSearch:
         rough, cost = self._gains.first_order(candidates), self._cost(candidates)
         order = np.flatnonzero(rough > LEAST_GAIN)
         order = order[np.argsort(-(rough / cost)[order], kind="stable")]
-        gain = self._gains.exact(candidates.subset(order[:_EXACT]))
+        gain = self._gains.exact(candidates.subset(order[:_EXACT])) if len(order) else order
         if not (gain > LEAST_GAIN).any():
             # The first order misses what is near the edge of a percentile.
             order = np.argsort(-rough, kind="stable")[:_MOST_EXACT]
-            gain = self._gains.exact(candidates.subset(order))
+            order = order[self._gains.may_gain(candidates.subset(order), rough[order])]
+            gain = self._gains.exact(candidates.subset(order)) if len(order) else order
             if not (gain > LEAST_GAIN).any():
                 return False
         exact = candidates.subset(order[: len(gain)])
@@ -324,30 +333,46 @@ class BalanceSearch:
             return False
         least = max(_SWAP_RATIO * float(self._gains.outside[broker]), LEAST_GAIN)
         most = int((_MOST_PAIRS / (_PEERS if self._is_large(broker) else len(peers))) ** 0.5)
+        halves = self._halves(broker, peers)
+        alone, cost = self._gains.first_order(halves), self._cost(halves)
+        others = np.where(halves.sources == broker, halves.targets, halves.sources)
+        both = [
+            self._gains.moved_loads(halves.partitions, at, halves.leads, halves.copies)
+            for at in (np.array([broker]), others)
+        ]
         given, taken, worth = [], [], []
         for peer in peers.tolist():
-            out, back = (self._best_halves(one, other, most) for one, other in ((broker, peer), (peer, broker)))
-            rough = np.zeros((len(out), len(back)))
-            for own, sign in ((broker, -1.0), (peer, 1.0)):
-                at = np.array([own])
-                gone, come = (self._gains.moved_loads(c.partitions, at, c.leads, c.copies) for c in (out, back))
-                moved = (gone[:, :, None] - come[:, None]).reshape(len(gone), -1)
-                rough += self._gains.falls(moved, at, sign).reshape(rough.shape)
-            rough[out.partitions[:, None] == back.partitions] = 0.0
-            row, column = np.nonzero(rough > least)
-            given.append(out.subset(row))
-            taken.append(back.subset(column))
-            worth.append(rough[row, column] / (self._cost(given[-1]) + self._cost(taken[-1])))
+            out, back = (np.flatnonzero(own == peer) for own in (halves.targets, halves.sources))
+            # Those that gain most alone, or harm least.
+            out, back = (
+                own if len(own) <= most else own[np.argpartition(-alone[own], most)[:most]] for own in (out, back)
+            )
+            moved = (both[0][:, out, None] - both[0][:, None, back]).reshape(len(both[0]), -1)
+            gain = self._gains.falls(moved, np.array([broker]), -1.0)
+            # The peer gains no more than it has outside.
+            pairs = np.flatnonzero(gain + self._gains.outside[peer] > least)
+            out, back = out[pairs // max(1, len(back))], back[pairs % max(1, len(back))]
+            gain = gain[pairs] + self._gains.falls(both[1][:, out] - both[1][:, back], np.array([peer]), 1.0)
+            fits = (gain > least) & (halves.partitions[out] != halves.partitions[back])
+            given.append(out[fits])
+            taken.append(back[fits])
+            worth.append(gain[fits] / (cost[given[-1]] + cost[taken[-1]]))
         order = np.argsort(-np.concatenate(worth), kind="stable")[:_EXACT]
-        return self._take_swaps(join_candidates(given).subset(order), join_candidates(taken).subset(order), least)
+        first, second = (halves.subset(np.concatenate(own)[order]) for own in (given, taken))
+        return len(order) > 0 and self._take_swaps(first, second, least)
 
-    def _best_halves(self, source: int, target: int, most: int) -> Candidates:
-        """Return the moves from one broker to another that gain most alone, or harm least."""
-        own = self._replicas_of(source)
-        candidates = self._moves(own, np.full(len(own), source), np.full(len(own), target))
-        if len(candidates) <= most:
-            return candidates
-        return candidates.subset(np.argpartition(-self._gains.first_order(candidates), most)[:most])
+    def _halves(self, broker: int, peers: IntArray) -> Candidates:
+        """Return the moves from a broker to each peer, and from each peer to the broker."""
+        own, others = self._replicas_of(broker), [self._replicas_of(peer) for peer in peers.tolist()]
+        counts = [len(other) for other in others]
+        here = np.full(len(own) * len(peers) + sum(counts), broker)
+        there = np.concatenate([np.repeat(peers, len(own)), np.repeat(peers, counts)])
+        is_given = np.arange(len(here)) < len(own) * len(peers)
+        return self._moves(
+            np.concatenate([np.tile(own, len(peers)), *others]),
+            np.where(is_given, here, there),
+            np.where(is_given, there, here),
+        )
 
     def _take_swaps(self, given: Candidates, taken: Candidates, least: float) -> bool:
         """Take swaps of N by gain per byte, as long as they gain as much as alone; return whether there are any.
@@ -360,15 +385,13 @@ class BalanceSearch:
         out, back = (load_deltas(self._model, c.partitions, c.copies, c.leads) for c in (given, taken))
         moved = out.minus(back)
         alone = self._gains.of_deltas(moved, given.sources, given.targets)
-        worth = alone / (self._cost(given) + self._cost(taken))
+        worth, gain = alone / (self._cost(given) + self._cost(taken)), alone
         gone: set[int] = set()
         for at in np.argsort(-worth, kind="stable").tolist():
-            one = np.array([at])
-            first, second = given.subset(one), taken.subset(one)
-            pair = int(first.partitions[0]), int(second.partitions[0])
-            gain = self._gains.of_deltas(moved.subset(one), first.sources, first.targets)[0]
-            if gone & set(pair) or gain <= least or gain < _KEPT_RATIO * alone[at]:
+            pair = int(given.partitions[at]), int(taken.partitions[at])
+            if gone & set(pair) or gain[at] <= least or gain[at] < _KEPT_RATIO * alone[at]:
                 continue
+            first, second = given.subset([at]), taken.subset([at])
             # Until the moves end, both brokers have the old and the new replicas.
             arrive = np.isfinite(self._gains.exact(first)[0]) and np.isfinite(self._gains.exact(second)[0])
             copied = float(first.bytes_copied[0] + second.bytes_copied[0])
@@ -377,6 +400,7 @@ class BalanceSearch:
             self._apply(first)
             self._apply(second)
             gone |= set(pair)
+            gain = self._gains.of_deltas(moved, given.sources, given.targets)
         return bool(gone)
 
     def _give_back(self) -> bool:
