@@ -43,7 +43,7 @@ LATEST = (Resource.DISK, Resource.LEADERS, Resource.REPLICAS)
 OF_LEADERS = (Resource.NETWORK_OUT, Resource.REQUESTS, Resource.LEADERS)
 COUNTS = (Resource.LEADERS, Resource.REPLICAS)
 RATES = (Resource.NETWORK_IN, Resource.NETWORK_OUT)
-_OF_PARTITIONS = ("followers", "sent", "rates_by_hour", "rate_ranges", "peak_write", "rates_known", "load_known")
+_OF_PARTITIONS = ("followers", "sent", "rates_by_hour", "rate_edges", "peak_write", "rates_known", "load_known")
 
 
 @dataclass(frozen=True)
@@ -202,11 +202,10 @@ class ClusterModel:
         return rates
 
     @cached_property
-    def rate_ranges(self) -> FloatArray:
-        """By how much the highest of the rates of ``rates_by_hour`` exceeds the lowest, rounding included, (3, P)."""
-        highest = self.rates_by_hour.max(axis=1).astype(np.float64)
-        ranges: FloatArray = highest * (1 + 1e-5) - self.rates_by_hour.min(axis=1)
-        return ranges
+    def rate_edges(self) -> tuple[RateArray, RateArray]:
+        """Lowest and highest rate of each partition in ``rates_by_hour``, and a little beyond, (3, P) each."""
+        # Sums of these rates may be rounded.
+        return self.rates_by_hour.min(axis=1) * (1 - 1e-6), self.rates_by_hour.max(axis=1) * (1 + 1e-6)
 
     @cached_property
     def peak_write(self) -> FloatArray:

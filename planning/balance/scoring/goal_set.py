@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -119,29 +118,17 @@ class GoalSet:
         outside *= self.norm[:, brokers]
         return outside
 
-    def total_outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
-        """Return the sum of ``outside`` over the goals, (N,)."""
+    def total_outside(self, loads: FloatArray, brokers: AnyArray, highest: FloatArray | None = None) -> FloatArray:
+        """Return the sum of ``outside`` over the goals, (N,); with ``highest`` the least between it and ``loads``."""
         own = loads.take(self._live, axis=0)
         upper, lower, norm = self._edges.take(brokers, axis=2)
-        outside = np.maximum(own - upper, lower - own)
+        outside = np.maximum(own - upper, lower - (own if highest is None else highest.take(self._live, axis=0)))
         np.maximum(outside, 0.0, out=outside)
         for row, least in self._quiet_below:
             outside[row, (own[row] < least) & (self._mean[row, brokers] < least)] = 0.0
         outside *= norm
         total: FloatArray = outside.sum(axis=0)
         return total
-
-    @cached_property
-    def steepness(self) -> FloatArray:
-        """By how much ``total_outside`` may differ for each unit of a resource of ``TIMED``, (3, B).
-
-        It is infinite where a load may be too small to be detected: there is a step.
-        """
-        steepness = np.zeros((len(TIMED), self.mean.shape[1]))
-        for row, resource in enumerate(self.resources.tolist()):
-            if resource in TIMED:
-                steepness[resource] += np.where(self.mean[row] < self.detect_below[row], np.inf, self.norm[row])
-        return steepness
 
     def misses(self, loads: FloatArray, broker: int) -> tuple[FloatArray, FloatArray]:
         """Return by how much a broker is above and below its bands, in shares of the means by weight, (6,) each.

@@ -86,11 +86,13 @@ class Gains:
             leads: whether the lead counts, (N,).
             copies: whether the replica counts, (N,).
         """
-        load = np.empty((RESOURCES, len(partitions)))
         own = self._model.rates_by_hour.take(self._hours.take(brokers, axis=2) + partitions)
         own *= self._weights
-        own.sum(axis=1, dtype=np.float64, out=load[:3])
-        load[3], load[4], load[5] = self._model.size[partitions], 1.0, 1.0
+        return self._loads_of(own.sum(axis=1, dtype=np.float64), partitions, leads, copies)
+
+    def _loads_of(self, rates: AnyArray, partitions: IntArray, leads: AnyArray, copies: AnyArray) -> FloatArray:
+        load = np.empty((RESOURCES, len(partitions)))
+        load[:3], load[3], load[4:] = rates, self._model.size[partitions], 1.0
         load[1:5:3] *= leads
         load[2] *= leads
         load[0:5:3] *= copies
@@ -116,31 +118,40 @@ class Gains:
 
     def first_order(self, candidates: Candidates) -> FloatArray:
         """Return the gains of candidates as if the hours of the percentile of each broker stayed the same, (N,)."""
-        c = candidates
-        # What goes to one of several brokers takes the same from its source, and stands together.
-        new = (c.partitions[1:] != c.partitions[:-1]) | (c.sources[1:] != c.sources[:-1])
-        first = np.concatenate([_FIRST[: len(c)], np.flatnonzero(new) + 1])
-        rows = np.concatenate([first, np.arange(len(c))])
-        brokers = np.concatenate([c.sources[first], c.targets])
-        moved = self.moved_loads(c.partitions[rows], brokers, c.leads[rows], c.copies[rows])
-        moved[:, : len(first)] *= -1.0
+        own, brokers, first, at = self._by_broker(candidates)
+        moved = self.moved_loads(own.partitions, brokers, own.leads, own.copies)
+        moved[:, :first] *= -1.0
         fall = self.falls(moved, brokers, 1.0)
-        gain: FloatArray = np.repeat(fall[: len(first)], np.diff(first, append=len(c))) + fall[len(first) :]
+        gain: FloatArray = fall[at] + fall[first:]
         return gain
 
-    def may_gain(self, candidates: Candidates, first_order: FloatArray) -> BoolArray:
-        """Return which candidates may gain exactly although they do not to first order, (N,).
+    def may_gain(self, candidates: Candidates) -> BoolArray:
+        """Return which candidates may gain, exactly or to first order, (N,).
 
         A percentile changes by no less than the lowest of the rates that go over, and by no more than the highest.
         """
-        steepness = self._goals.steepness
-        steep = steepness[:, candidates.sources] + steepness[:, candidates.targets]
-        moves = np.stack([candidates.copies, candidates.leads, candidates.leads])
-        with np.errstate(invalid="ignore"):
-            least = first_order + (self._model.rate_ranges[:, candidates.partitions] * moves * steep).sum(axis=0)
-        # What a limit refuses to first order, or is unknown, may gain.
-        hopeless: BoolArray = (least <= 0.0) & (first_order > -np.inf)
+        own, brokers, first, at = self._by_broker(candidates)
+        edges = (rates[:, own.partitions] for rates in self._model.rate_edges)
+        low, high = (self._loads_of(rates, own.partitions, own.leads, own.copies) for rates in edges)
+        low[:, :first], high[:, :first] = -high[:, :first], -low[:, :first]
+        before = self._loads.loads.take(brokers, axis=1)
+        most = self.outside[brokers] - self._goals.total_outside(before + low, brokers, before + high)
+        # What is unknown may gain.
+        hopeless: BoolArray = most[at] + most[first:] <= 0.0
         return ~hopeless
+
+    def _by_broker(self, candidates: Candidates) -> tuple[Candidates, IntArray, int, IntArray]:
+        """Return candidates for each broker that gives, then for each that takes, and these brokers.
+
+        What goes to one of several brokers takes the same from its source, and stands together: it is there once. The
+        others are the number of those that give, and the place of each candidate among them, (N,).
+        """
+        c = candidates
+        new = (c.partitions[1:] != c.partitions[:-1]) | (c.sources[1:] != c.sources[:-1])
+        first = np.concatenate([_FIRST[: len(c)], new.nonzero()[0] + 1])
+        at = np.concatenate([_FIRST[: len(c)], np.cumsum(new)])
+        rows = np.concatenate([first, np.arange(len(c))])
+        return c.subset(rows), np.concatenate([c.sources[first], c.targets]), len(first), at
 
     def exact(self, candidates: Candidates) -> FloatArray:
         """Return the gains of candidates, (N,); -inf if a hard goal refuses."""
@@ -158,13 +169,13 @@ class Gains:
 
     def of_topics(self, candidates: Candidates) -> FloatArray:
         """Return the fall of counts of topics outside of their bands, in shares of the mean by weight, (N,)."""
-        topics = np.tile(self._model.topic[candidates.partitions], 2)
+        own = self._model.topic[candidates.partitions]
+        topics = np.concatenate([own, own])
         brokers = np.concatenate([candidates.sources, candidates.targets])
         replicas, leaders = (c[topics, brokers] for c in (self._loads.topic_replicas, self._loads.topic_leaders))
-        sign = np.repeat([-1.0, 1.0], len(candidates))
-        copies, leads = (sign * np.tile(own, 2) for own in (candidates.copies, candidates.leads))
+        copies, leads = (np.concatenate([-own, own]) for own in (candidates.copies * 1.0, candidates.leads * 1.0))
         before, after = self._goals.topic_outside(
-            np.tile(topics, 2),
+            np.concatenate([topics, topics]),
             np.concatenate([replicas, replicas + copies]),
             np.concatenate([leaders, leaders + leads]),
         ).reshape(2, 2, -1)

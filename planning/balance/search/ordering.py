@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 
@@ -38,13 +37,12 @@ def order_actions(
     # Only the loads of this state change, not its placement.
     loads = start.copy()
     ordered: list[BalanceAction] = []
-    comes_last = is_internal(start.model)
-
-    def stage(action: BalanceAction) -> tuple[bool, int]:
-        return bool(comes_last[action.partition]), stage_of(start.model, action)
-
-    for _, own in groupby(sorted(actions, key=stage), key=stage):
-        ordered += _by_worth(loads, goals, list(own), overhead_bytes)
+    comes_last = is_internal(start.model).tolist()
+    stages: dict[tuple[bool, int], list[BalanceAction]] = {}
+    for action in actions:
+        stages.setdefault((comes_last[action.partition], stage_of(start.model, action)), []).append(action)
+    for stage in sorted(stages):
+        ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
     if not breaks_limits(goals, load_events(start, ordered)).any():
         return ordered
     # Where room is scarce, the order in which actions were found may fit better.

@@ -66,7 +66,9 @@ class BalanceSearch:
         # When each broker last changed, and when it last found no action.
         self._now, self._changed, self._failed = 0, np.zeros(brokers, dtype=np.int64), np.full(brokers, -1)
         self._moves_on = False
+        # The replicas of brokers that may move, and the brokers whose replicas have moved since.
         self._found: dict[int, IntArray] = {}
+        self._stale: set[int] = set()
 
     @property
     def leader(self) -> IndexArray:
@@ -156,8 +158,9 @@ class BalanceSearch:
 
     def _is_whole(self, broker: int, peers: IntArray) -> bool:
         """Return whether the densest candidates between a broker and peers are all of them."""
-        given, taken = len(self._replicas_of(broker)), sum(len(self._replicas_of(p)) for p in peers.tolist())
-        return len(peers) <= min(_PEERS, self._most_givers) and max(given, taken) <= _DENSEST
+        if len(peers) > min(_PEERS, self._most_givers) or len(self._replicas_of(broker)) > _DENSEST:
+            return False
+        return sum(len(self._replicas_of(peer)) for peer in peers.tolist()) <= _DENSEST
 
     def _near(self, missed: FloatArray, peers: BoolArray) -> IntArray:
         """Return peers, those first that are furthest the other way.
@@ -173,15 +176,21 @@ class BalanceSearch:
 
     def _replicas_of(self, broker: int) -> IntArray:
         """Return the partitions with a replica on a broker that may move."""
-        partitions = self._found.get(broker)
-        if partitions is None:
-            own = self._at_start[broker]
-            if self._moves_on:
-                own = np.concatenate([own, np.flatnonzero(self._place == broker)])
-            fixed = (self._place[own] != NO_BROKER) & ((self._place[own] != broker) | (not self._moves_on))
-            own = own[self._movable[own] & ~fixed]
-            partitions = self._found[broker] = own[(self.slots[own] == broker).any(axis=1)]
-        return partitions
+        own = self._found.get(broker)
+        if own is not None and broker not in self._stale:
+            return own
+        if self._moves_on:
+            own = np.concatenate([self._at_start[broker], np.flatnonzero(self._place == broker)])
+            place = self._place[own]
+            own = own[self._movable[own] & ((place == NO_BROKER) | (place == broker))]
+            own = own[(self.slots[own] == broker).any(axis=1)]
+        else:
+            # A replica that has moved stays, and those that have not are where they were.
+            own = self._at_start[broker] if own is None else own
+            own = own[self._movable[own] & (self._place[own] == NO_BROKER)]
+        self._stale.discard(broker)
+        self._found[broker] = own
+        return own
 
     def _elections(self, broker: int, peers: BoolArray, gives: bool, takes: bool) -> Candidates:
         """Return the elections by which a broker gives leaders to in-sync replicas of peers, or gets them."""
@@ -236,7 +245,9 @@ class BalanceSearch:
     def _moves(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
         """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
         rows = self.slots[partitions]
-        fits = (rows != targets[:, None]).all(axis=1) & keeps_racks(self._model, rows, sources, targets)
+        fits = keeps_racks(self._model, rows, sources, targets)
+        for slot in rows.T:
+            fits &= slot != targets
         size = self._model.size[partitions]
         origin = self._origin[partitions]
         fits &= (size <= self._model.largest_free[targets]) | (origin == targets)
@@ -261,17 +272,16 @@ class BalanceSearch:
 
     def _take_best(self, candidates: Candidates) -> bool:
         """Take the candidate with the most gain per byte, and others like it; return whether there is one."""
-        if not len(candidates):
-            return False
         rough, cost = self._gains.first_order(candidates), self._cost(candidates)
-        order = np.flatnonzero(rough > LEAST_GAIN)
-        order = order[np.argsort(-(rough / cost)[order], kind="stable")]
-        gain = self._gains.exact(candidates.subset(order[:_EXACT])) if len(order) else order
+        density = rough / cost
+        order = (rough > LEAST_GAIN).nonzero()[0]
+        order = order[np.argsort(-density[order], kind="stable")]
+        gain = self._gains.exact(candidates.subset(order[:_EXACT])) if len(order) else rough[:0]
         if not (gain > LEAST_GAIN).any():
             # The first order misses what is near the edge of a percentile.
             order = np.argsort(-rough, kind="stable")[:_MOST_EXACT]
-            order = order[self._gains.may_gain(candidates.subset(order), rough[order])]
-            gain = self._gains.exact(candidates.subset(order)) if len(order) else order
+            order = order[self._gains.may_gain(candidates.subset(order))]
+            gain = self._gains.exact(candidates.subset(order)) if len(order) else rough[:0]
             if not (gain > LEAST_GAIN).any():
                 return False
         exact = candidates.subset(order[: len(gain)])
@@ -283,7 +293,7 @@ class BalanceSearch:
             (candidates.sources[order] == candidates.sources[best])
             & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
-            & ((rough / cost)[order] >= _ALIKE_RATIO * worth.max())
+            & (density[order] >= _ALIKE_RATIO * worth.max())
             & (candidates.copies[order] == candidates.copies[best])
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
@@ -309,8 +319,7 @@ class BalanceSearch:
             rows = self.slots[own]
             rows[rows == source] = target
             self.slots[own] = rows
-            for broker in {source, *rows.ravel().tolist()}:
-                self._found.pop(broker, None)
+            self._stale.update((source, *rows.ravel().tolist()))
             first = self._origin[own] == NO_BROKER
             back = self._origin[own] == target
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
