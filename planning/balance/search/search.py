@@ -56,7 +56,6 @@ class BalanceSearch:
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
         brokers = len(self._model.brokers)
-        self._most_givers = max(_LEAST_GIVERS, _MOST_COMPARED * brokers // max(1, self.slots.size))
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
         order = np.argsort(self.slots.ravel(), kind="stable")
@@ -147,20 +146,13 @@ class BalanceSearch:
         near = self._near(high - low, peers)[: _MOST_PEERS if is_large else None]
         if is_large and self._take_best(self._moves_between(broker, near[:_PEERS], gives, takes, True)):
             return True
-        all_compared = is_large and self._is_whole(broker, near)
-        if not all_compared and self._take_best(self._moves_between(broker, near, gives, takes, False)):
+        if self._take_best(self._moves_between(broker, near, gives, takes, False)):
             return True
         return self._moves_on and not self._goals.has_own_goals and self._swap(broker, near)
 
     def _is_large(self, broker: int) -> bool:
         """Return whether a broker has more candidates than are compared at once."""
         return len(self._at_start[broker]) * len(self._model.brokers) + self.slots.size > _MOST_COMPARED
-
-    def _is_whole(self, broker: int, peers: IntArray) -> bool:
-        """Return whether the densest candidates between a broker and peers are all of them."""
-        if len(peers) > min(_PEERS, self._most_givers) or len(self._replicas_of(broker)) > _DENSEST:
-            return False
-        return sum(len(self._replicas_of(peer)) for peer in peers.tolist()) <= _DENSEST
 
     def _near(self, missed: FloatArray, peers: BoolArray) -> IntArray:
         """Return peers, those first that are furthest the other way.
@@ -218,7 +210,7 @@ class BalanceSearch:
         targets = peers[model.may_take[peers]]
         givers = peers[model.may_give[peers]] if takes else peers[:0]
         if dense:
-            givers = givers[: self._most_givers]
+            givers = givers[: max(_LEAST_GIVERS, _MOST_COMPARED * len(model.brokers) // self.slots.size)]
         by_peer = [self._replicas_of(peer) for peer in givers.tolist()]
         taken = np.concatenate([np.zeros(0, dtype=np.int64), *by_peer])
         sources = np.repeat(givers, [len(own) for own in by_peer])
@@ -272,6 +264,8 @@ class BalanceSearch:
 
     def _take_best(self, candidates: Candidates) -> bool:
         """Take the candidate with the most gain per byte, and others like it; return whether there is one."""
+        if not len(candidates):
+            return False
         rough, cost = self._gains.first_order(candidates), self._cost(candidates)
         density = rough / cost
         order = (rough > LEAST_GAIN).nonzero()[0]
