@@ -65,18 +65,20 @@ def _by_worth(
     brokers = np.array([[a.source, a.target] for a in actions], dtype=np.int64).T
     cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in actions])
     gain, weights = np.zeros(len(actions)), np.zeros_like(loads.hours)
-    left, changed = np.arange(len(actions)), np.arange(len(loads.model.brokers))
+    left, changed = np.arange(len(actions)), np.ones(len(loads.model.brokers), dtype=np.bool_)
     while len(left):
         weights[:, changed] = percentile_weights(loads.hours[:, changed], loads.model.percentile)
         # The gains of all others are what they were.
-        stale = left[np.isin(brokers[:, left], changed).any(axis=0)]
+        stale = left[changed[brokers[:, left]].any(axis=0)]
         gain[stale] = _gains(loads, goals, deltas.subset(stale), brokers[:, stale], weights)
         order = np.argsort(-gain[left] / cost[left], kind="stable")
         first = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
         chosen = left[first]
         _shift(loads, [actions[n] for n in chosen.tolist()], deltas.subset(chosen))
         ordered += [actions[n] for n in chosen.tolist()]
-        left, changed = np.delete(left, first), np.unique(brokers[:, chosen])
+        left = np.delete(left, first)
+        changed[:] = False
+        changed[brokers[:, chosen]] = True
     return ordered
 
 
@@ -112,7 +114,7 @@ def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction], deltas: LoadDe
     for brokers, add in ((sources, np.subtract), (targets, np.add)):
         add.at(hours, brokers, by_action)
         add.at(loads.loads[3:].T, brokers, deltas.latest.T)
-    changed = np.unique([sources, targets])
+    changed = np.flatnonzero(np.bincount(np.concatenate([sources, targets])))
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
