@@ -49,18 +49,16 @@ def hourly_percentile(values: AnyArray, percentile: float) -> FloatArray:
 
 
 def percentile_weights(values: FloatArray, percentile: float) -> FloatArray:
-    """Return the weight of each hour in the percentile of each row: its derivative by the load of that hour.
+    """Return the weight of each hour in the percentile over the last axis: its derivative by the load of that hour.
 
     Args:
-        values: loads by hour, shape (rows, hours).
+        values: loads by hour, shape (..., hours).
         percentile: 0 to 100.
     """
-    rows, hours = values.shape
-    below, share = percentile_position(hours, percentile)
-    order = np.argsort(values, axis=1, kind="stable")
+    below, share = percentile_position(values.shape[-1], percentile)
+    order = np.argsort(values, axis=-1, kind="stable")
     weights = np.zeros_like(values)
-    every = np.arange(rows)
-    weights[every, order[:, below]] = 1 - share
+    np.put_along_axis(weights, order[..., [below]], 1 - share, axis=-1)
     if share:
-        weights[every, order[:, below + 1]] = share
+        np.put_along_axis(weights, order[..., [below + 1]], share, axis=-1)
     return weights

@@ -43,7 +43,7 @@ LATEST = (Resource.DISK, Resource.LEADERS, Resource.REPLICAS)
 OF_LEADERS = (Resource.NETWORK_OUT, Resource.REQUESTS, Resource.LEADERS)
 COUNTS = (Resource.LEADERS, Resource.REPLICAS)
 RATES = (Resource.NETWORK_IN, Resource.NETWORK_OUT)
-_OF_PARTITIONS = ("followers", "sent", "rates_by_hour", "peak_write", "rates_known", "load_known")
+_OF_PARTITIONS = ("followers", "sent", "rates_by_hour", "rate_edges", "peak_write", "rates_known", "load_known")
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,21 @@ class ClusterModel:
         return rate
 
     @cached_property
-    def rates_by_hour(self) -> tuple[RateArray, RateArray, RateArray]:
-        """Write rate, bytes sent and requests with the hours first, (H, P) each.
+    def rates_by_hour(self) -> RateArray:
+        """Write rate, bytes sent and requests with the hours first, (3, H, P).
 
         Some partitions in one hour lie close together here, and far apart in the other order.
         """
-        write, sent, requests = (np.ascontiguousarray(rate.T) for rate in (self.write, self.sent_rate, self.requests))
-        return write, sent, requests
+        rates: RateArray = np.empty((3, *self.write.T.shape), dtype=np.float32)
+        for number, rate in enumerate((self.write, self.sent_rate, self.requests)):
+            rates[number] = rate.T
+        return rates
+
+    @cached_property
+    def rate_edges(self) -> tuple[RateArray, RateArray]:
+        """Lowest and highest rate of each partition in ``rates_by_hour``, and a little beyond, (3, P) each."""
+        # Sums of these rates may be rounded.
+        return self.rates_by_hour.min(axis=1) * (1 - 1e-6), self.rates_by_hour.max(axis=1) * (1 + 1e-6)
 
     @cached_property
     def peak_write(self) -> FloatArray:

@@ -33,7 +33,7 @@ _RETRY_RATIOS = (0.5, 0.2, 1.0, 0.5, 0.2, 0.5, 1.0)
 _QUANTILES = (3, 0, 5, 2, 6, 1, 4)
 # Write rates, in standard deviations from the forecast.
 _WRITES = (0.0, 0.7, -0.7, -0.3, 0.3, 1.2, -1.2)
-_SCENARIOS = len(_QUANTILES)
+SCENARIOS = len(_QUANTILES)
 # Simulated time, and maximum events in total and per scenario. The rest is computed as a steady flow.
 _SIMULATED_S, _MOST_EVENTS, _EVENTS_EACH = 600.0, 24_000, 12_000
 # With more brokers and roles, fewer quota states are tried, because their differences even out.
@@ -91,7 +91,7 @@ def finish(
 def planned_finish(
     throttle_loads: Sequence[ThrottleLoad],
     rate_of: Callable[[ThrottleLoad], float],
-    most: int = _SCENARIOS,
+    most: int = SCENARIOS,
     most_events: int = _EVENTS_EACH,
 ) -> Finish | None:
     """Return the time from the start of a planned move to the end of all its copies; None if never, or unknown.
@@ -157,7 +157,7 @@ def lowest_in_time(
         most_bytes_per_s: highest throttle that may be needed, bytes per second: higher ones are not tried.
     """
 
-    def in_time(throttle: float, most: int = _SCENARIOS) -> bool:
+    def in_time(throttle: float, most: int = SCENARIOS) -> bool:
         finish = finish_at(throttle, most)
         return finish is not None and finish.middle_s <= within_s
 
@@ -237,7 +237,7 @@ class _Scenarios:
         rates = forecast(throttle_loads, earlier)
         self._loads = [[at_rate(d, rates.ratio + rates.spread * z) for d in throttle_loads] for z in _WRITES]
         known = [d.batch_bytes for d in throttle_loads if d.batch_bytes is not None]
-        self._batches_bytes = [fmean(known)] * _SCENARIOS if known else _BATCHES_BYTES
+        self._batches_bytes = [fmean(known)] * SCENARIOS if known else _BATCHES_BYTES
         few = len(throttle_loads) <= _FEW_BROKER_ROLES
         phases, copy_times = (_PHASES, _COPY_TIMES) if few else (_PHASES[2:3], _COPY_TIMES[:1])
         self._states: Mapping[BrokerRole, list[Guess]] = states or {
@@ -245,7 +245,7 @@ class _Scenarios:
         }
 
     def finish(
-        self, rates: Rates, applied_s: float, most: int = _SCENARIOS, most_events: int = _EVENTS_EACH
+        self, rates: Rates, applied_s: float, most: int = SCENARIOS, most_events: int = _EVENTS_EACH
     ) -> Finish | None:
         """Return the time to the end of all copies; None if they never end in one of the scenarios.
 
@@ -280,7 +280,7 @@ class _Scenarios:
     @staticmethod
     def _phase(number: int) -> float:
         """Return the assumed part of a quota window that has passed, 0 to 1."""
-        return (_QUANTILES[number] + 0.5) / _SCENARIOS
+        return (_QUANTILES[number] + 0.5) / SCENARIOS
 
     def _copies(self, number: int, rates: Rates) -> list[CopyStream]:
         """Return the copy streams of one scenario, with every quota in the state assumed there."""

@@ -102,10 +102,11 @@ def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, dete
     counted = model.is_counted
     total = sum((Fraction(float(load)) for load in loads[counted]), Fraction(0))
     brokers = int(counted.sum())
-    mean = [Fraction(0)] * len(loads) if not brokers else [total * share for share in _shares(model, resource)]
-    lower = np.array([float(m * (1 - BAND_RATIO)) for m in mean])
-    upper = np.array([float(m * (1 + BAND_RATIO)) for m in mean])
-    means = np.array([float(m) for m in mean])
+    shares = _shares(model, resource) if brokers else [Fraction(0)] * len(loads)
+    ratios = (1 - BAND_RATIO, 1 + BAND_RATIO, 1)
+    # Mostly all have the same share.
+    edges = {share: [float(total * share * ratio) for ratio in ratios] for share in set(shares)}
+    lower, upper, means = np.array([edges[share] for share in shares]).reshape(-1, len(ratios)).T
     length = np.full(len(loads), RATE_LENGTH) if resource in RATES else np.maximum(means, LEAST_LENGTH)
     low, high = lower, upper
     if resource in COUNTS:

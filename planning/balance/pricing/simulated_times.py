@@ -12,6 +12,7 @@ from headroom.planning.balance.arrays import hourly_percentile
 from headroom.planning.balance.batches.batches import BalanceBatch
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.pricing.price import BatchRun, Ceilings
+from headroom.planning.finish.finish_time import SCENARIOS
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan
@@ -91,5 +92,7 @@ def _simulated_s(
     )
     own = replace(state, partitions={placement.name: placement for placement in placements}, lists={})
     changes = plan_changes(ReassignmentPlan(tuple(a for a in batch.assignments if a.name in own.partitions)), own)
-    finish = MoveTimes(planned_traffic(own, changes, changes.lists), own, ceilings).finish(throttle_bytes_per_s)
+    times = MoveTimes(planned_traffic(own, changes, changes.lists), own, ceilings)
+    # The number of scenarios leaves out that of moved partitions that stay in the lists, which only widens the range.
+    finish = times.finish(throttle_bytes_per_s, SCENARIOS)
     return None if finish is None else finish.middle_s

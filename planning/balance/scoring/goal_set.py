@@ -97,9 +97,8 @@ class GoalSet:
         finite = np.isfinite(self.upper).any(axis=1) | np.isfinite(self.lower).any(axis=1)
         live = np.flatnonzero(finite & (self.norm > 0).any(axis=1))
         self._live = self.resources[live]
-        self._upper, self._lower, self._norm, self._mean = (
-            every[live] for every in (self.upper, self.lower, self.norm, self.mean)
-        )
+        self._edges = np.stack([self.upper[live], self.lower[live], self.norm[live]])
+        self._mean = self.mean[live]
         self._quiet_below = [(n, least) for n, least in enumerate(self.detect_below[live].tolist()) if least]
         self._limits = np.flatnonzero(~soft[:, 0] & np.isfinite(self.upper).any(axis=1)).tolist()
 
@@ -119,14 +118,15 @@ class GoalSet:
         outside *= self.norm[:, brokers]
         return outside
 
-    def total_outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
-        """Return the sum of ``outside`` over the goals, (N,)."""
-        own, upper, lower = loads[self._live], self._upper[:, brokers], self._lower[:, brokers]
-        outside = np.maximum(own - upper, lower - own)
+    def total_outside(self, loads: FloatArray, brokers: AnyArray, highest: FloatArray | None = None) -> FloatArray:
+        """Return the sum of ``outside`` over the goals, (N,); with ``highest`` the least between it and ``loads``."""
+        own = loads.take(self._live, axis=0)
+        upper, lower, norm = self._edges.take(brokers, axis=2)
+        outside = np.maximum(own - upper, lower - (own if highest is None else highest.take(self._live, axis=0)))
         np.maximum(outside, 0.0, out=outside)
         for row, least in self._quiet_below:
             outside[row, (own[row] < least) & (self._mean[row, brokers] < least)] = 0.0
-        outside *= self._norm[:, brokers]
+        outside *= norm
         total: FloatArray = outside.sum(axis=0)
         return total
 

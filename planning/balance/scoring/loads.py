@@ -70,12 +70,13 @@ class ClusterLoads:
             return
         own = brokers[order]
         first = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
-        for total, rate in zip(sums, rates, strict=True):
-            chosen = rate[order]
-            # An unknown load counts as nothing here; actions on its partition are refused.
-            if not self.model.rates_known.all():
-                chosen = np.nan_to_num(chosen)
-            total[own[first]] += np.add.reduceat(chosen, first, axis=0, dtype=np.float64)
+        all_known = self.model.rates_known.all()
+        # One broker at a time is twice as fast as all at once.
+        for broker, partitions in zip(own[first].tolist(), np.split(order, first[1:]), strict=True):
+            for total, rate in zip(sums, rates, strict=True):
+                # An unknown load counts as nothing here; actions on its partition are refused.
+                chosen = rate[partitions] if all_known else np.nan_to_num(rate[partitions])
+                total[broker] += chosen.astype(np.float64).sum(axis=0)
         pairs = self.model.topic[order].astype(np.int64) * len(self.model.brokers) + own
         counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape).astype(np.int32)
 
@@ -105,7 +106,6 @@ class ClusterLoads:
         rows = self.replicas[partitions]
         before = rows.copy()
         rows[rows == source] = target
-        self.replicas[partitions] = rows
         model = self.model
         self._shift(0, source, target, model.write[partitions])
         self._shift_latest(Resource.DISK, source, target, float(self._size[partitions].sum()))
@@ -114,7 +114,7 @@ class ClusterLoads:
         leads = self.leader[partitions] == source
         if leads.any():
             self._lead(partitions[leads], source, target)
-        self._put_first(partitions[~leads & (self.leader[partitions] != NO_BROKER)])
+        self.replicas[partitions] = leader_first(rows, self.leader[partitions])
         self._update_percentiles(source, target)
         # Moves keep the racks of their partitions: a cluster without such replicas gets none.
         if self.crowded.any():
@@ -123,21 +123,15 @@ class ClusterLoads:
     def elect(self, partitions: IntArray, source: int, target: int) -> None:
         """Make replicas on a broker the leaders and the preferred leaders of partitions that another one leads."""
         self._lead(partitions, source, target)
+        self.replicas[partitions] = leader_first(self.replicas[partitions], self.leader[partitions])
         self._update_percentiles(source, target)
 
     def _lead(self, partitions: IntArray, source: int, target: int) -> None:
         self.leader[partitions] = target
-        self._put_first(partitions)
         self._shift(1, source, target, self.model.sent_rate[partitions])
         self._shift(2, source, target, self.model.requests[partitions])
         self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_leaders, partitions, source, target)
-
-    def _put_first(self, partitions: IntArray) -> None:
-        """Put the leaders of partitions first; the other replicas keep their order."""
-        rows = self.replicas[partitions]
-        order = np.argsort(rows != self.leader[partitions][:, None], axis=1, kind="stable")
-        self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
 
     def _shift(self, row: int, source: int, target: int, rates: RateArray) -> None:
         total = rates.sum(axis=0, dtype=np.float64)
@@ -156,3 +150,11 @@ class ClusterLoads:
     def _update_percentiles(self, source: int, target: int) -> None:
         both = [source, target]
         self.loads[:3, both] = hourly_percentile(self.hours[:, both], self.model.percentile)
+
+
+def leader_first(replicas: IndexArray, leader: IndexArray) -> IndexArray:
+    """Return the replicas of partitions, (N, R), with the leaders, (N,), first; the others keep their order."""
+    # A partition without a leader keeps its order.
+    others = (replicas != leader[:, None]) & (leader != NO_BROKER)[:, None]
+    ordered: IndexArray = replicas[np.arange(len(replicas))[:, None], np.argsort(others, axis=1, kind="stable")]
+    return ordered

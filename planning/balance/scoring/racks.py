@@ -44,7 +44,9 @@ def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, tar
         return np.ones(target.shape, dtype=np.bool_)
     racks = np.where((replicas == NO_BROKER) | (replicas == source[:, None]), -1, model.rack[replicas])
     taken = model.rack[target if target.ndim == 2 else target[:, None]]
-    same = (racks[:, :, None] == taken[:, None]).sum(axis=1)
+    same = np.zeros(taken.shape, dtype=np.int64)
+    for slot in racks.T:
+        same += slot[:, None] == taken
     fits: BoolArray = (taken >= 0) & (same < _enough(model, replicas, racks)[:, None])
     return fits.reshape(target.shape)
 
@@ -59,7 +61,7 @@ def _enough(model: ClusterModel, replicas: IndexArray, racks: IndexArray) -> Int
         replicas: brokers of the partitions, (N, R).
         racks: racks of their replicas, (N, R); -1 where none counts.
     """
-    count = (replicas != NO_BROKER).sum(axis=1)
+    count = np.count_nonzero(replicas != NO_BROKER, axis=1)
     least, most = count // model.racks, np.maximum(1, -(-count // model.racks))
     uneven = np.flatnonzero((least > 0) & (least < most))
     if len(uneven):

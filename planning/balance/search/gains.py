@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +11,8 @@ from headroom.planning.balance.model import TIMED
 from headroom.planning.balance.scoring.goal_set import GoalSet, with_topics
 from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
 from headroom.planning.balance.search.deltas import LoadDeltas, changed_loads, load_deltas
+
+_KINDS, _FIRST = np.arange(len(TIMED))[:, None, None], np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class Candidates:
         """Return their number."""
         return len(self.partitions)
 
-    def subset(self, which: BoolArray | IntArray) -> Candidates:
+    def subset(self, which: BoolArray | IntArray | list[int]) -> Candidates:
         """Return some of the candidates."""
         return Candidates(
             self.partitions[which],
@@ -48,11 +49,6 @@ class Candidates:
             self.copies[which],
             self.bytes_copied[which],
         )
-
-
-def join_candidates(parts: Sequence[Candidates]) -> Candidates:
-    """Return the candidates of all parts."""
-    return Candidates(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Candidates)))
 
 
 class Gains:
@@ -67,7 +63,9 @@ class Gains:
         brokers, hours = len(self._model.brokers), self._model.write.shape[1]
         below, share = percentile_position(hours, self._model.percentile)
         # The percentile of a broker is a mean of two of its hours.
-        self._places = [(below, 1.0 - share), (below + 1, share)] if share else [(below, 1.0)]
+        self._places = [below, below + 1] if share else [below]
+        self._weights = np.array([1.0 - share, share][: len(self._places)], dtype=np.float32)[:, None]
+        # Where the rates of all partitions in these hours begin, for each of ``TIMED``.
         self._hours = np.zeros((len(TIMED), len(self._places), brokers), dtype=np.int64)
         self.outside: FloatArray = np.zeros(brokers)
         self.update(np.arange(brokers))
@@ -75,8 +73,8 @@ class Gains:
     def update(self, brokers: IntArray) -> None:
         """Follow changes of the loads of brokers."""
         order = np.argsort(self._loads.hours[:, brokers], axis=2, kind="stable")
-        for number, (place, _) in enumerate(self._places):
-            self._hours[:, number, brokers] = order[:, :, place]
+        hours = order[:, :, self._places].transpose(0, 2, 1) + _KINDS * order.shape[2]
+        self._hours[:, :, brokers] = hours * self._model.partitions
         self.outside[brokers] = self._goals.total_outside(self._loads.loads[:, brokers], brokers)
 
     def moved_loads(self, partitions: IntArray, brokers: IntArray, leads: AnyArray, copies: AnyArray) -> FloatArray:
@@ -88,16 +86,17 @@ class Gains:
             leads: whether the lead counts, (N,).
             copies: whether the replica counts, (N,).
         """
+        own = self._model.rates_by_hour.take(self._hours.take(brokers, axis=2) + partitions)
+        own *= self._weights
+        return self._loads_of(own.sum(axis=1, dtype=np.float64), partitions, leads, copies)
+
+    def _loads_of(self, rates: AnyArray, partitions: IntArray, leads: AnyArray, copies: AnyArray) -> FloatArray:
         load = np.empty((RESOURCES, len(partitions)))
-        for number, rates in enumerate(self._model.rates_by_hour):
-            load[number] = 0.0
-            for place, (_, weight) in enumerate(self._places):
-                hours = self._hours[number, place, brokers]
-                own = rates[hours[0]].take(partitions) if len(brokers) == 1 else rates[hours, partitions]
-                load[number] += weight * own
-        load[3], load[4], load[5] = self._model.size[partitions], 1.0, 1.0
-        load[[1, 2, 4]] *= leads
-        load[[0, 3, 5]] *= copies
+        load[:3], load[3], load[4:] = rates, self._model.size[partitions], 1.0
+        load[1:5:3] *= leads
+        load[2] *= leads
+        load[0:5:3] *= copies
+        load[5] *= copies
         return load
 
     def falls(self, moved: FloatArray, brokers: IntArray, sign: float) -> FloatArray:
@@ -108,23 +107,51 @@ class Gains:
             brokers: broker of each, (N,), or one for all, (1,).
             sign: 1 if the brokers take, -1 if they give.
         """
-        return self._falls_to(self._loads.loads[:, brokers] + sign * moved, brokers)
+        before = self._loads.loads.take(brokers, axis=1)
+        return self._falls_to(before, before + sign * moved, brokers)
 
-    def _falls_to(self, after: FloatArray, brokers: IntArray) -> FloatArray:
+    def _falls_to(self, before: FloatArray, after: FloatArray, brokers: IntArray) -> FloatArray:
         """Return the fall of load outside of bands if brokers have other loads, (N,); -inf if a limit refuses."""
         fall = self.outside[brokers] - self._goals.total_outside(after, brokers)
-        fall[self._goals.beyond_limits(self._loads.loads[:, brokers], after, brokers)] = -np.inf
+        fall[self._goals.beyond_limits(before, after, brokers)] = -np.inf
         return fall
 
     def first_order(self, candidates: Candidates) -> FloatArray:
         """Return the gains of candidates as if the hours of the percentile of each broker stayed the same, (N,)."""
-        gain = np.zeros(len(candidates))
-        for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
-            brokers = own[:1] if len(own) and (own == own[0]).all() else own
-            gain += self.falls(
-                self.moved_loads(candidates.partitions, brokers, candidates.leads, candidates.copies), brokers, sign
-            )
+        own, brokers, first, at = self._by_broker(candidates)
+        moved = self.moved_loads(own.partitions, brokers, own.leads, own.copies)
+        moved[:, :first] *= -1.0
+        fall = self.falls(moved, brokers, 1.0)
+        gain: FloatArray = fall[at] + fall[first:]
         return gain
+
+    def may_gain(self, candidates: Candidates) -> BoolArray:
+        """Return which candidates may gain, exactly or to first order, (N,).
+
+        A percentile changes by no less than the lowest of the rates that go over, and by no more than the highest.
+        """
+        own, brokers, first, at = self._by_broker(candidates)
+        edges = (rates[:, own.partitions] for rates in self._model.rate_edges)
+        low, high = (self._loads_of(rates, own.partitions, own.leads, own.copies) for rates in edges)
+        low[:, :first], high[:, :first] = -high[:, :first], -low[:, :first]
+        before = self._loads.loads.take(brokers, axis=1)
+        most = self.outside[brokers] - self._goals.total_outside(before + low, brokers, before + high)
+        # What is unknown may gain.
+        hopeless: BoolArray = most[at] + most[first:] <= 0.0
+        return ~hopeless
+
+    def _by_broker(self, candidates: Candidates) -> tuple[Candidates, IntArray, int, IntArray]:
+        """Return candidates for each broker that gives, then for each that takes, and these brokers.
+
+        What goes to one of several brokers takes the same from its source, and stands together: it is there once. The
+        others are the number of those that give, and the place of each candidate among them, (N,).
+        """
+        c = candidates
+        new = (c.partitions[1:] != c.partitions[:-1]) | (c.sources[1:] != c.sources[:-1])
+        first = np.concatenate([_FIRST[: len(c)], new.nonzero()[0] + 1])
+        at = np.concatenate([_FIRST[: len(c)], np.cumsum(new)])
+        rows = np.concatenate([first, np.arange(len(c))])
+        return c.subset(rows), np.concatenate([c.sources[first], c.targets]), len(first), at
 
     def exact(self, candidates: Candidates) -> FloatArray:
         """Return the gains of candidates, (N,); -inf if a hard goal refuses."""
@@ -142,22 +169,25 @@ class Gains:
 
     def of_topics(self, candidates: Candidates) -> FloatArray:
         """Return the fall of counts of topics outside of their bands, in shares of the mean by weight, (N,)."""
-        topics = self._model.topic[candidates.partitions]
-        gain = np.zeros(len(candidates))
-        for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
-            replicas, leaders = (c[topics, brokers] for c in (self._loads.topic_replicas, self._loads.topic_leaders))
-            gain += self._goals.topic_outside(topics, replicas, leaders)
-            gain -= self._goals.topic_outside(
-                topics, replicas + sign * candidates.copies, leaders + sign * candidates.leads
-            )
-        return gain
+        own = self._model.topic[candidates.partitions]
+        topics = np.concatenate([own, own])
+        brokers = np.concatenate([candidates.sources, candidates.targets])
+        replicas, leaders = (c[topics, brokers] for c in (self._loads.topic_replicas, self._loads.topic_leaders))
+        copies, leads = (np.concatenate([-own, own]) for own in (candidates.copies * 1.0, candidates.leads * 1.0))
+        before, after = self._goals.topic_outside(
+            np.concatenate([topics, topics]),
+            np.concatenate([replicas, replicas + copies]),
+            np.concatenate([leaders, leaders + leads]),
+        ).reshape(2, 2, -1)
+        return before[0] - after[0] + before[1] - after[1]
 
     def of_deltas(self, deltas: LoadDeltas, sources: IntArray, targets: IntArray) -> FloatArray:
         """Return the fall of load outside of bands by loads that go over, (N,); -inf if a limit refuses."""
-        gain = np.zeros(len(sources))
-        for brokers, sign in ((sources, -1.0), (targets, 1.0)):
-            after = changed_loads(self._loads, brokers, sign * deltas.hours, sign * deltas.latest)
-            gain += self._falls_to(after, brokers)
+        brokers = np.concatenate([sources, targets])
+        hours = np.concatenate([-deltas.hours, deltas.hours], axis=1)
+        after = changed_loads(self._loads, brokers, hours, np.concatenate([-deltas.latest, deltas.latest], axis=1))
+        given, taken = self._falls_to(self._loads.loads.take(brokers, axis=1), after, brokers).reshape(2, -1)
+        gain: FloatArray = given + taken
         return gain
 
     def _own_gains(self, candidates: Candidates, deltas: LoadDeltas) -> FloatArray:

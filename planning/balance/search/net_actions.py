@@ -24,11 +24,12 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     moves: list[BalanceAction] = []
     late: list[BalanceAction] = []
     changed = (np.sort(replicas, axis=1) != np.sort(model.replicas, axis=1)).any(axis=1) | (leader != model.leader)
-    for partition in np.flatnonzero(changed).tolist():
-        before, after = model.replicas[partition].tolist(), replicas[partition].tolist()
-        led, leads = int(model.leader[partition]), int(leader[partition])
+    own = np.flatnonzero(changed)
+    columns = own, model.replicas[own], replicas[own], model.leader[own], leader[own], model.size[own]
+    racks = model.rack.tolist()
+    for partition, before, after, led, leads, size in zip(*(column.tolist() for column in columns), strict=True):
         pairs = _pairs(
-            model.rack,
+            racks,
             sorted((b for b in before if b not in after), key=lambda broker: broker != led),
             sorted((b for b in after if b not in before), key=lambda broker: broker != leads),
         )
@@ -36,9 +37,7 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
         # Whoever replaces the leader takes over its lead, if a new replica is to have it.
         heir = pairs.get(led, led) if is_new else led
         if heir != leads:
-            own = late if is_new else elections
-            own.append(BalanceAction(ActionKind.ELECT, partition, heir, leads))
-        size = float(model.size[partition])
+            (late if is_new else elections).append(BalanceAction(ActionKind.ELECT, partition, heir, leads))
         moves += [
             BalanceAction(ActionKind.MOVE, partition, source, target, bytes_copied=size, leads=is_new and source == led)
             for source, target in pairs.items()
@@ -46,11 +45,13 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     return elections + moves + late
 
 
-def _pairs(rack: IndexArray, gone: list[int], new: list[int]) -> dict[int, int]:
+def _pairs(rack: list[int], gone: list[int], new: list[int]) -> dict[int, int]:
     """Return which new replica replaces which one that goes: first those on one rack.
 
     Racks are then as even after some of the moves as before the first or after the last.
     """
+    if len(gone) < 2:
+        return dict(zip(gone, new, strict=True))
     pairs: dict[int, int] = {}
     for is_wanted in (lambda source, target: rack[source] == rack[target], lambda source, target: True):
         for source in gone:

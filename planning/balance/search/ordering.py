@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import FloatArray, hourly_percentile, percentile_weights
+from headroom.planning.balance.arrays import FloatArray, IntArray, hourly_percentile, percentile_weights
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.deltas import LoadDeltas
 from headroom.planning.balance.search.limits import is_internal
 from headroom.planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
 
@@ -37,13 +37,12 @@ def order_actions(
     # Only the loads of this state change, not its placement.
     loads = start.copy()
     ordered: list[BalanceAction] = []
-    comes_last = is_internal(start.model)
-
-    def stage(action: BalanceAction) -> tuple[bool, int]:
-        return bool(comes_last[action.partition]), stage_of(start.model, action)
-
-    for _, own in groupby(sorted(actions, key=stage), key=stage):
-        ordered += _by_worth(loads, goals, list(own), overhead_bytes)
+    comes_last = is_internal(start.model).tolist()
+    stages: dict[tuple[bool, int], list[BalanceAction]] = {}
+    for action in actions:
+        stages.setdefault((comes_last[action.partition], stage_of(start.model, action)), []).append(action)
+    for stage in sorted(stages):
+        ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
     if not breaks_limits(goals, load_events(start, ordered)).any():
         return ordered
     # Where room is scarce, the order in which actions were found may fit better.
@@ -62,28 +61,42 @@ def _by_worth(
 ) -> list[BalanceAction]:
     """Return actions by gain per byte, each computed after the ones before it; the loads are changed."""
     ordered: list[BalanceAction] = []
-    left = list(actions)
-    while left:
-        cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in left])
-        order = np.argsort(-_gains(loads, goals, left) / cost, kind="stable")
-        chosen = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
-        taken = [left[n] for n in chosen]
-        _shift(loads, taken)
-        ordered += taken
-        gone = set(chosen.tolist())
-        left = [action for n, action in enumerate(left) if n not in gone]
+    deltas = action_deltas(loads.model, actions)
+    brokers = np.array([[a.source, a.target] for a in actions], dtype=np.int64).T
+    cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in actions])
+    gain, weights = np.zeros(len(actions)), np.zeros_like(loads.hours)
+    left, changed = np.arange(len(actions)), np.ones(len(loads.model.brokers), dtype=np.bool_)
+    while len(left):
+        weights[:, changed] = percentile_weights(loads.hours[:, changed], loads.model.percentile)
+        # The gains of all others are what they were.
+        stale = left[changed[brokers[:, left]].any(axis=0)]
+        gain[stale] = _gains(loads, goals, deltas.subset(stale), brokers[:, stale], weights)
+        order = np.argsort(-gain[left] / cost[left], kind="stable")
+        first = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
+        chosen = left[first]
+        _shift(loads, [actions[n] for n in chosen.tolist()], deltas.subset(chosen))
+        ordered += [actions[n] for n in chosen.tolist()]
+        left = np.delete(left, first)
+        changed[:] = False
+        changed[brokers[:, chosen]] = True
     return ordered
 
 
-def _gains(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> FloatArray:
-    """Return the fall of load outside of bands by each action alone, to first order, (N,)."""
-    deltas = action_deltas(loads.model, actions)
-    brokers = np.array([[a.source, a.target] for a in actions], dtype=np.int64).T
-    shape = loads.hours.shape
-    weights = percentile_weights(loads.hours.reshape(-1, shape[2]), loads.model.percentile).reshape(shape)
-    gain = np.zeros(len(actions))
+def _gains(
+    loads: ClusterLoads, goals: GoalSet, deltas: LoadDeltas, brokers: IntArray, weights: FloatArray
+) -> FloatArray:
+    """Return the fall of load outside of bands by each action alone, to first order, (N,).
+
+    Args:
+        loads: the state before.
+        goals: goals with their bounds.
+        deltas: what the actions move.
+        brokers: source and target of each, (2, N).
+        weights: weight of each hour in the loads of brokers, (3, B, H).
+    """
+    gain = np.zeros(brokers.shape[1])
     for own, sign in zip(brokers, (-1.0, 1.0), strict=True):
-        change = np.empty((6, len(actions)))
+        change = np.empty((6, len(own)))
         change[:3] = np.einsum("knh,knh->kn", deltas.hours, weights[:, own])
         change[3:] = deltas.latest
         before = loads.loads[:, own]
@@ -91,22 +104,18 @@ def _gains(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]
     return gain
 
 
-def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
+def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction], deltas: LoadDeltas) -> None:
     """Change the loads of brokers and the leaders by actions; the replicas of partitions stay."""
-    if not actions:
-        return
     led = [a for a in actions if a.leads]
     loads.leader[[a.partition for a in led]] = [a.target for a in led]
-    deltas = action_deltas(loads.model, actions)
     hours = loads.hours.transpose(1, 0, 2)
     by_action = deltas.hours.transpose(1, 0, 2)
-    for brokers, add in (
-        (np.array([a.source for a in actions]), np.subtract),
-        (np.array([a.target for a in actions]), np.add),
-    ):
+    sources, targets = (np.array(own) for own in zip(*((a.source, a.target) for a in actions), strict=True))
+    for brokers, add in ((sources, np.subtract), (targets, np.add)):
         add.at(hours, brokers, by_action)
         add.at(loads.loads[3:].T, brokers, deltas.latest.T)
-    loads.loads[:3] = hourly_percentile(loads.hours, loads.model.percentile)
+    changed = np.flatnonzero(np.bincount(np.concatenate([sources, targets])))
+    loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
 def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
@@ -127,7 +136,7 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
                 deferred.append(action)
                 late.add(action.partition)
                 continue
-            _shift(loads, [action])
+            _shift(loads, [action], action_deltas(loads.model, [action]))
             ordered.append(action)
         if len(deferred) == len(waiting):
             whole = [action for action in ordered if action.partition not in late]

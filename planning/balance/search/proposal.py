@@ -8,11 +8,11 @@ from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import AnyArray, FloatArray
+from headroom.planning.balance.arrays import AnyArray, FloatArray, IndexArray
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
-from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.scoring.loads import ClusterLoads, leader_first
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
 from headroom.planning.balance.search.net_actions import net_actions
@@ -148,16 +148,31 @@ def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
             break
         order = np.where(search.taken > 0, order.max() + search.taken, order)
         actions = net_actions(model, search.slots, search.leader)
-        actions.sort(key=lambda action: (stage_of(model, action), order[action.partition]))
+        taken = order.tolist()
+        actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
         ordered = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
-        after = start.loads.copy()
-        apply_actions(after, ordered)
-        loads = ClusterLoads(model.with_placement(after.replicas, after.leader))
+        loads = ClusterLoads(model.with_placement(*_placement(model, ordered)))
         reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered))
         if not reached.improves(now, ratio):
             break
         now = reached
     return now.actions
+
+
+def _placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[IndexArray, IndexArray]:
+    """Return the replicas, (P, R), and leaders, (P,), that ``apply_actions`` leads to, without loads."""
+    replicas, leaders = model.replicas.copy(), model.leader.copy()
+    left = np.array([(a.partition, a.source, a.target, a.copies) for a in actions], dtype=np.int64).reshape(-1, 4)
+    while len(left):
+        # The first action that is left of each partition: those of different partitions do not meet.
+        first = np.unique(left[:, 0], return_index=True)[1]
+        own, source, target, copies = left[first].T
+        rows, leader = replicas[own], leaders[own]
+        rows = np.where((rows == source[:, None]) & (copies == 1)[:, None], target[:, None], rows)
+        leader = np.where((leader == source) | (copies == 0), target, leader)
+        replicas[own], leaders[own] = leader_first(rows, leader), leader
+        left = np.delete(left, first, axis=0)
+    return replicas, leaders
 
 
 def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions: Sequence[BalanceAction]) -> Proposal:

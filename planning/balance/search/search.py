@@ -10,7 +10,7 @@ from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.deltas import load_deltas
-from headroom.planning.balance.search.gains import Candidates, Gains, join_candidates
+from headroom.planning.balance.search.gains import Candidates, Gains
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
 
 # A gain below this is rounding.
@@ -65,7 +65,9 @@ class BalanceSearch:
         # When each broker last changed, and when it last found no action.
         self._now, self._changed, self._failed = 0, np.zeros(brokers, dtype=np.int64), np.full(brokers, -1)
         self._moves_on = False
+        # The replicas of brokers that may move, and the brokers whose replicas have moved since.
         self._found: dict[int, IntArray] = {}
+        self._stale: set[int] = set()
 
     @property
     def leader(self) -> IndexArray:
@@ -140,40 +142,47 @@ class BalanceSearch:
             return True
         if self._moves_left <= 0 or not self._movable.any():
             return False
-        for most, dense in ((_PEERS, True), (_MOST_PEERS, False)) if self._is_large(broker) else ((0, False),):
-            near = self._near(high - low, peers, most)
-            if self._take_best(self._moves_between(broker, near, gives, takes, dense)):
-                return True
+        is_large = self._is_large(broker)
+        near = self._near(high - low, peers)[: _MOST_PEERS if is_large else None]
+        if is_large and self._take_best(self._moves_between(broker, near[:_PEERS], gives, takes, True)):
+            return True
+        if self._take_best(self._moves_between(broker, near, gives, takes, False)):
+            return True
         return self._moves_on and not self._goals.has_own_goals and self._swap(broker, near)
 
     def _is_large(self, broker: int) -> bool:
         """Return whether a broker has more candidates than are compared at once."""
         return len(self._at_start[broker]) * len(self._model.brokers) + self.slots.size > _MOST_COMPARED
 
-    def _near(self, missed: FloatArray, peers: BoolArray, most: int) -> IntArray:
-        """Return peers, those first that are furthest the other way; at most ``most``, or all if it is 0.
+    def _near(self, missed: FloatArray, peers: BoolArray) -> IntArray:
+        """Return peers, those first that are furthest the other way.
 
         Args:
             missed: by how much the broker is above its bands, or below if negative, by resource, (6,).
             peers: the peers, (B,).
-            most: maximum number of peers.
         """
         brokers = np.flatnonzero(peers & (self._model.may_take | self._model.may_give))
         loads = self._loads.loads
         distance = missed @ (loads / np.maximum(loads.mean(axis=1, keepdims=True), 1e-9))
-        return brokers[np.argsort(distance[brokers], kind="stable")][: most or None]
+        return brokers[np.argsort(distance[brokers], kind="stable")]
 
     def _replicas_of(self, broker: int) -> IntArray:
         """Return the partitions with a replica on a broker that may move."""
-        partitions = self._found.get(broker)
-        if partitions is None:
-            own = self._at_start[broker]
-            if self._moves_on:
-                own = np.concatenate([own, np.flatnonzero(self._place == broker)])
-            fixed = (self._place[own] != NO_BROKER) & ((self._place[own] != broker) | (not self._moves_on))
-            own = own[self._movable[own] & ~fixed]
-            partitions = self._found[broker] = own[(self.slots[own] == broker).any(axis=1)]
-        return partitions
+        own = self._found.get(broker)
+        if own is not None and broker not in self._stale:
+            return own
+        if self._moves_on:
+            own = np.concatenate([self._at_start[broker], np.flatnonzero(self._place == broker)])
+            place = self._place[own]
+            own = own[self._movable[own] & ((place == NO_BROKER) | (place == broker))]
+            own = own[(self.slots[own] == broker).any(axis=1)]
+        else:
+            # A replica that has moved stays, and those that have not are where they were.
+            own = self._at_start[broker] if own is None else own
+            own = own[self._movable[own] & (self._place[own] == NO_BROKER)]
+        self._stale.discard(broker)
+        self._found[broker] = own
+        return own
 
     def _elections(self, broker: int, peers: BoolArray, gives: bool, takes: bool) -> Candidates:
         """Return the elections by which a broker gives leaders to in-sync replicas of peers, or gets them."""
@@ -228,7 +237,9 @@ class BalanceSearch:
     def _moves(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
         """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
         rows = self.slots[partitions]
-        fits = (rows != targets[:, None]).all(axis=1) & keeps_racks(self._model, rows, sources, targets)
+        fits = keeps_racks(self._model, rows, sources, targets)
+        for slot in rows.T:
+            fits &= slot != targets
         size = self._model.size[partitions]
         origin = self._origin[partitions]
         fits &= (size <= self._model.largest_free[targets]) | (origin == targets)
@@ -256,13 +267,15 @@ class BalanceSearch:
         if not len(candidates):
             return False
         rough, cost = self._gains.first_order(candidates), self._cost(candidates)
-        order = np.flatnonzero(rough > LEAST_GAIN)
-        order = order[np.argsort(-(rough / cost)[order], kind="stable")]
-        gain = self._gains.exact(candidates.subset(order[:_EXACT]))
+        density = rough / cost
+        order = (rough > LEAST_GAIN).nonzero()[0]
+        order = order[np.argsort(-density[order], kind="stable")]
+        gain = self._gains.exact(candidates.subset(order[:_EXACT])) if len(order) else rough[:0]
         if not (gain > LEAST_GAIN).any():
             # The first order misses what is near the edge of a percentile.
             order = np.argsort(-rough, kind="stable")[:_MOST_EXACT]
-            gain = self._gains.exact(candidates.subset(order))
+            order = order[self._gains.may_gain(candidates.subset(order))]
+            gain = self._gains.exact(candidates.subset(order)) if len(order) else rough[:0]
             if not (gain > LEAST_GAIN).any():
                 return False
         exact = candidates.subset(order[: len(gain)])
@@ -274,7 +287,7 @@ class BalanceSearch:
             (candidates.sources[order] == candidates.sources[best])
             & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
-            & ((rough / cost)[order] >= _ALIKE_RATIO * worth.max())
+            & (density[order] >= _ALIKE_RATIO * worth.max())
             & (candidates.copies[order] == candidates.copies[best])
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
@@ -300,8 +313,7 @@ class BalanceSearch:
             rows = self.slots[own]
             rows[rows == source] = target
             self.slots[own] = rows
-            for broker in {source, *rows.ravel().tolist()}:
-                self._found.pop(broker, None)
+            self._stale.update((source, *rows.ravel().tolist()))
             first = self._origin[own] == NO_BROKER
             back = self._origin[own] == target
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
@@ -324,30 +336,46 @@ class BalanceSearch:
             return False
         least = max(_SWAP_RATIO * float(self._gains.outside[broker]), LEAST_GAIN)
         most = int((_MOST_PAIRS / (_PEERS if self._is_large(broker) else len(peers))) ** 0.5)
+        halves = self._halves(broker, peers)
+        alone, cost = self._gains.first_order(halves), self._cost(halves)
+        others = np.where(halves.sources == broker, halves.targets, halves.sources)
+        both = [
+            self._gains.moved_loads(halves.partitions, at, halves.leads, halves.copies)
+            for at in (np.array([broker]), others)
+        ]
         given, taken, worth = [], [], []
         for peer in peers.tolist():
-            out, back = (self._best_halves(one, other, most) for one, other in ((broker, peer), (peer, broker)))
-            rough = np.zeros((len(out), len(back)))
-            for own, sign in ((broker, -1.0), (peer, 1.0)):
-                at = np.array([own])
-                gone, come = (self._gains.moved_loads(c.partitions, at, c.leads, c.copies) for c in (out, back))
-                moved = (gone[:, :, None] - come[:, None]).reshape(len(gone), -1)
-                rough += self._gains.falls(moved, at, sign).reshape(rough.shape)
-            rough[out.partitions[:, None] == back.partitions] = 0.0
-            row, column = np.nonzero(rough > least)
-            given.append(out.subset(row))
-            taken.append(back.subset(column))
-            worth.append(rough[row, column] / (self._cost(given[-1]) + self._cost(taken[-1])))
+            out, back = (np.flatnonzero(own == peer) for own in (halves.targets, halves.sources))
+            # Those that gain most alone, or harm least.
+            out, back = (
+                own if len(own) <= most else own[np.argpartition(-alone[own], most)[:most]] for own in (out, back)
+            )
+            moved = (both[0][:, out, None] - both[0][:, None, back]).reshape(len(both[0]), -1)
+            gain = self._gains.falls(moved, np.array([broker]), -1.0)
+            # The peer gains no more than it has outside.
+            pairs = np.flatnonzero(gain + self._gains.outside[peer] > least)
+            out, back = out[pairs // max(1, len(back))], back[pairs % max(1, len(back))]
+            gain = gain[pairs] + self._gains.falls(both[1][:, out] - both[1][:, back], np.array([peer]), 1.0)
+            fits = (gain > least) & (halves.partitions[out] != halves.partitions[back])
+            given.append(out[fits])
+            taken.append(back[fits])
+            worth.append(gain[fits] / (cost[given[-1]] + cost[taken[-1]]))
         order = np.argsort(-np.concatenate(worth), kind="stable")[:_EXACT]
-        return self._take_swaps(join_candidates(given).subset(order), join_candidates(taken).subset(order), least)
+        first, second = (halves.subset(np.concatenate(own)[order]) for own in (given, taken))
+        return len(order) > 0 and self._take_swaps(first, second, least)
 
-    def _best_halves(self, source: int, target: int, most: int) -> Candidates:
-        """Return the moves from one broker to another that gain most alone, or harm least."""
-        own = self._replicas_of(source)
-        candidates = self._moves(own, np.full(len(own), source), np.full(len(own), target))
-        if len(candidates) <= most:
-            return candidates
-        return candidates.subset(np.argpartition(-self._gains.first_order(candidates), most)[:most])
+    def _halves(self, broker: int, peers: IntArray) -> Candidates:
+        """Return the moves from a broker to each peer, and from each peer to the broker."""
+        own, others = self._replicas_of(broker), [self._replicas_of(peer) for peer in peers.tolist()]
+        counts = [len(other) for other in others]
+        here = np.full(len(own) * len(peers) + sum(counts), broker)
+        there = np.concatenate([np.repeat(peers, len(own)), np.repeat(peers, counts)])
+        is_given = np.arange(len(here)) < len(own) * len(peers)
+        return self._moves(
+            np.concatenate([np.tile(own, len(peers)), *others]),
+            np.where(is_given, here, there),
+            np.where(is_given, there, here),
+        )
 
     def _take_swaps(self, given: Candidates, taken: Candidates, least: float) -> bool:
         """Take swaps of N by gain per byte, as long as they gain as much as alone; return whether there are any.
@@ -360,15 +388,13 @@ class BalanceSearch:
         out, back = (load_deltas(self._model, c.partitions, c.copies, c.leads) for c in (given, taken))
         moved = out.minus(back)
         alone = self._gains.of_deltas(moved, given.sources, given.targets)
-        worth = alone / (self._cost(given) + self._cost(taken))
+        worth, gain = alone / (self._cost(given) + self._cost(taken)), alone
         gone: set[int] = set()
         for at in np.argsort(-worth, kind="stable").tolist():
-            one = np.array([at])
-            first, second = given.subset(one), taken.subset(one)
-            pair = int(first.partitions[0]), int(second.partitions[0])
-            gain = self._gains.of_deltas(moved.subset(one), first.sources, first.targets)[0]
-            if gone & set(pair) or gain <= least or gain < _KEPT_RATIO * alone[at]:
+            pair = int(given.partitions[at]), int(taken.partitions[at])
+            if gone & set(pair) or gain[at] <= least or gain[at] < _KEPT_RATIO * alone[at]:
                 continue
+            first, second = given.subset([at]), taken.subset([at])
             # Until the moves end, both brokers have the old and the new replicas.
             arrive = np.isfinite(self._gains.exact(first)[0]) and np.isfinite(self._gains.exact(second)[0])
             copied = float(first.bytes_copied[0] + second.bytes_copied[0])
@@ -377,6 +403,7 @@ class BalanceSearch:
             self._apply(first)
             self._apply(second)
             gone |= set(pair)
+            gain = self._gains.of_deltas(moved, given.sources, given.targets)
         return bool(gone)
 
     def _give_back(self) -> bool:

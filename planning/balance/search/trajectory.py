@@ -77,9 +77,9 @@ def copied_from(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> list[i
     """Return the leader from which each action copies; -1 for an election, and for a partition without a leader."""
     led: dict[int, int] = {}
     leaders = []
-    for action in actions:
-        leader = led.get(action.partition, int(loads.leader[action.partition]))
-        leaders.append(leader if action.copies else NO_BROKER)
+    at_start = loads.leader[[action.partition for action in actions]].tolist() if actions else []
+    for action, first in zip(actions, at_start, strict=True):
+        leaders.append(led.get(action.partition, first) if action.copies else NO_BROKER)
         if action.leads:
             led[action.partition] = action.target
     return leaders
