@@ -29,6 +29,7 @@ from tests.support.monitoring import Expression
 from tests.support.waiting import in_the_end
 from tests.unit.builders.broker_load import MB, loads
 from tests.unit.builders.leader_balance import balance
+from tests.unit.builders.migration_progress import progress
 from tests.unit.builders.throttle_status import partition, status
 from tests.unit.fakes.prometheus_scrape import event
 
@@ -43,8 +44,8 @@ def run(name: str, *arguments: object) -> None:
 
 
 def publish_tick(live: MetricsState, number: int) -> None:
-    """Tell a tick of a move that is losing, starved, stalled and unknown at once, of one that is well, and of leaders
-    that are not where they are preferred.
+    """Tell a tick of a move that is losing, starved, stalled and unknown at once, of one that is well, of leaders
+    that are not where they are preferred, and of a topic that migrates.
     """
     now_ms = time.time_ns() // 1_000_000
     left = 500_000_000 + number * 1_000_000
@@ -72,6 +73,7 @@ def publish_tick(live: MetricsState, number: int) -> None:
     )
     promised = {(1, "network_in"): 2e7, (1, "network_out"): 2e7}
     live.on_proposal("orders", BalanceAdvice("abc", now_ms, frozenset({1}), True, 3, 1, 5e9, 60.0, 0.8, promised))
+    live.on_migrations("orders", now_ms - 300, [progress()])
     live.on_events([event("firing", now_ms, subject=f"broker {number} as leader")])
     live.on_batch(0.3)
 
