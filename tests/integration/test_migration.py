@@ -172,7 +172,7 @@ def test_offsets_are_set_unless_the_group_is_active_and_then_no_record_is_read_t
 ) -> None:
     options = {"bootstrap_servers": clusters[1].bootstrap_servers, "group_id": "billing", "enable_auto_commit": False}
     with closing(KafkaConsumer("old.orders", **options)) as consumer:
-        wait_until(lambda: consumer.poll(timeout_ms=200) or consumer.assignment(), 60, "the group is active")
+        wait_until(lambda: consumer.poll(timeout_ms=2_000) or consumer.assignment(), 60, "the group is active")
         refused = run(config, "offsets", "--group", "billing", "--exact", "--execute")
         assert refused.exit_code == 1
         assert "has consumers, or may have" in str(refused.exception)
