@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from headroom.planning.migration.known import known_amount, known_offset
 from headroom.planning.migration.split import Split, client_offset
-from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationStatus, PartitionAgreement, RouterReport
 
 _ORDER = tuple(MigrationStatus)
 
@@ -60,6 +62,27 @@ def readiness(
     if now > end or never:
         return Readiness(NextStep.AGREE_AGAIN, missing)
     return Readiness(NextStep.WAIT if missing else NextStep.START, missing)
+
+
+def agreed_numbers(reports: Mapping[str, RouterReport], migration: str) -> dict[str, int]:
+    """Return the number of a migration's agreement that each router keeps to, by its name.
+
+    Args:
+        reports: reports of routers by name.
+        migration: name of the migration.
+    """
+    numbers = {name: report.agreed.get(migration) for name, report in reports.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def acknowledged_ends(reports: Iterable[RouterReport]) -> dict[TopicPartition, dict[int, int]]:
+    """Return what routers report as acknowledged, the furthest of them by partition and leader epoch."""
+    ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+    for report in reports:
+        for own in report.acknowledged:
+            of_partition = ends[TopicPartition(own.topic, own.partition)]
+            of_partition[own.leader_epoch] = max(own.end, of_partition.get(own.leader_epoch, 0))
+    return dict(ends)
 
 
 def missing_routers(agreement: PartitionAgreement, agreed: Mapping[str, int]) -> tuple[str, ...]:

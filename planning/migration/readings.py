@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headroom.planning.migration.known import known_offset
+
 _COMPACT, _DELETE = "compact", "delete"
 LOG_APPEND_TIME = "LogAppendTime"
 
@@ -77,6 +79,18 @@ class LogOffsets:
     def is_empty(self) -> bool | None:
         """Return whether the log has no record; None if unknown."""
         return None if self.start is None or self.end is None else self.start >= self.end
+
+
+def growth_per_s(before: int | None, after: int | None, elapsed_s: float) -> float | None:
+    """Return the growth of an offset per second; None if it is unknown, or if the offset fell.
+
+    Args:
+        before: offset at the earlier time.
+        after: offset at the later time.
+        elapsed_s: time between the two, seconds.
+    """
+    own, other = known_offset(before), known_offset(after)
+    return None if own is None or other is None or other < own or elapsed_s <= 0 else (other - own) / elapsed_s
 
 
 def read_rate(offsets_per_s: float | None, active: bool | None) -> float | None:

@@ -1,6 +1,6 @@
 """The agreement topic: its creation, its reader and its writer."""
 
-from headroom.routing.agreement.reader import AgreementReader
+from headroom.routing.agreement.reader import AgreementReader, reader_options
 from headroom.routing.agreement.topic import create_migrations_topic
 from headroom.routing.agreement.writer import AgreementWriter, MigrationFencedError, writer_options
 
@@ -9,5 +9,6 @@ __all__ = [
     "AgreementWriter",
     "MigrationFencedError",
     "create_migrations_topic",
+    "reader_options",
     "writer_options",
 ]

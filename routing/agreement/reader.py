@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
@@ -23,6 +25,16 @@ _POLL_MS = 100
 # What the consumer has to be: an agreement of an open or aborted transaction is none.
 _NEEDED = {"isolation_level": "read_committed", "enable_auto_commit": False, "group_id": None}
 
+
+def reader_options(connection: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the consumer of a reader.
+
+    Args:
+        connection: options with which a client connects to the target cluster.
+    """
+    return {**connection, **_NEEDED}
+
+
 PartitionKey = tuple[str, keys.TopicPartition]
 
 
@@ -41,7 +53,7 @@ class AgreementReader:
         """Take a consumer of the target cluster for this alone.
 
         Args:
-            consumer: with isolation_level "read_committed", without a group.
+            consumer: made with ``reader_options``.
 
         Raises:
             HeadroomError: the consumer has other options.

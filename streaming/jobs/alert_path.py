@@ -37,7 +37,6 @@ from headroom.streaming.queries.whole_ticks import CompleteTicks, CompleteTicksR
 from headroom.streaming.sources.ticks_topic import TicksTopic
 from headroom.streaming.store.event_log import EventLog
 from headroom.streaming.store.store import writer_id
-from headroom.streaming.transforms.decode import WITH_MIGRATIONS
 from headroom.streaming.transforms.gold import headroom_rows
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
@@ -118,7 +117,7 @@ class AlertPath:
         self._mend_checkpoint = source.mend
         self._newest_offset = source.newest_offset
         gold_columns = () if gold is None else gold.extra_columns
-        self._reader = CompleteTicksReader(source.topic, (*gold_columns, *MIGRATION_COLUMNS), WITH_MIGRATIONS)
+        self._reader = CompleteTicksReader(source.topic, (*gold_columns, *MIGRATION_COLUMNS))
         self._headroom = Prepared(headroom_rows)
         self._log = log
         self._engine = engine

@@ -28,7 +28,6 @@ from headroom.streaming.queries.tick_query import TickQuery
 from headroom.streaming.queries.whole_ticks import CompleteTicks
 from headroom.streaming.store.low_latency_table import dict_rows
 from headroom.streaming.store.staged_files import StagedFiles
-from headroom.streaming.transforms.decode import WITH_MIGRATIONS
 from headroom.streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
@@ -56,7 +55,6 @@ class GoldJob(TickQuery):
     # About a thousand small ticks.
     max_offsets = 3000
     extra_columns = (*MOVE_ROW_COLUMNS, *MIGRATION_COLUMNS)
-    row_kinds = WITH_MIGRATIONS
 
     # The first batch comes seconds after the alert path's first one.
     _pause_s = 0.0

@@ -31,12 +31,11 @@ from headroom.schemas.tick_messages import (
 )
 from headroom.streaming.transforms.steps import literal
 
-# Kinds with rows in the alert partition that Spark parses.
-ROW_KINDS = ("brokers", "moves")
+_PARSED = ("brokers", "moves")
 # Kind whose messages are passed on as they are: its rules are in Python, and its columns would widen every row here.
 MIGRATIONS = "migrations"
-# For those who also judge migrations.
-WITH_MIGRATIONS = (*ROW_KINDS, MIGRATIONS)
+# Kinds with rows in the alert partition.
+ROW_KINDS = (*_PARSED, MIGRATIONS)
 MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all. Fields of other kinds are null.
@@ -92,7 +91,7 @@ def first_reason(rules: Iterable[ValidationRule]) -> str:
     return f"CASE {cases} END"
 
 
-def alert_messages(records: DataFrame, row_kinds: Collection[str] = WITH_MIGRATIONS) -> DataFrame:
+def alert_messages(records: DataFrame, row_kinds: Collection[str] = ROW_KINDS) -> DataFrame:
     """Return the valid messages of the alert partition, one row per message, without duplicates.
 
     Args:
@@ -107,7 +106,7 @@ def alert_messages(records: DataFrame, row_kinds: Collection[str] = WITH_MIGRATI
         ``unanswered_brokers`` (number of brokers that did not report everything).
     """
     kinds = ", ".join(map(literal, ALERT_KINDS))
-    unparsed = [literal(kind) for kind in ROW_KINDS if kind not in row_kinds]
+    unparsed = [literal(kind) for kind in _PARSED if kind not in row_kinds]
     is_unparsed = f"coalesce({_KEY_KIND} IN ({', '.join([*unparsed, literal(MIGRATIONS)])}), false)"
     parsed = records.selectExpr(
         "offset AS record_offset",

@@ -12,7 +12,7 @@ from headroom.schemas.tables import MIGRATION_GROUPS, MIGRATION_OFFSETS, MIGRATI
 from headroom.schemas.tick_messages import COUNTED_KINDS
 from headroom.streaming.jobs.silver import silver_rows
 from headroom.streaming.queries.whole_ticks import CompleteTicksReader
-from headroom.streaming.transforms.decode import WITH_MIGRATIONS, with_headers
+from headroom.streaming.transforms.decode import with_headers
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
     evaluated_migrations,
@@ -46,7 +46,7 @@ def sent(migrations: int, claimed: int) -> list[dict[str, Any]]:
 
 def evaluated(spark: SparkSession, messages: list[dict[str, Any]]) -> tuple[list[Any], Any]:
     """Complete ticks of some messages, and the progress of their migrations."""
-    reader = CompleteTicksReader(ListTopic(spark, messages), MIGRATION_COLUMNS, WITH_MIGRATIONS)  # type: ignore[arg-type]
+    reader = CompleteTicksReader(ListTopic(spark, messages), MIGRATION_COLUMNS)  # type: ignore[arg-type]
     with reader.read(records(spark, messages)) as complete:
         return complete.ticks, evaluated_migrations(complete.messages, ticks_with_migrations(complete.status))
 

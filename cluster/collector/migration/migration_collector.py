@@ -12,19 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-from kafka import KafkaConsumer
-
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
-from headroom.cluster.collector.migration.rows import (
-    ClusterFacts,
-    MigrationFacts,
-    acknowledged_ends,
-    migration_rows,
-)
-from headroom.cluster.connection.admin_connection import connection_options
-from headroom.cluster.connection.new_client import create_no_topics, new_client
+from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
+from headroom.cluster.migration.agreements import new_agreement_reader
 from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.planning.migration.agreement import acknowledged_ends
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -240,7 +233,7 @@ class AgreementTopic:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._kafka = settings.cluster
+        self._cluster = settings.cluster
         self._reader: AgreementReader | None = None
 
     def read(self) -> Agreements:
@@ -250,7 +243,7 @@ class AgreementTopic:
             HeadroomError: the topic could not be read to its end.
         """
         if self._reader is None:
-            self._reader = AgreementReader(self._consumer())
+            self._reader = new_agreement_reader(self._cluster)
         try:
             if not self._reader.exists():
                 return (), {}
@@ -265,16 +258,6 @@ class AgreementTopic:
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
-
-    def _consumer(self) -> KafkaConsumer:
-        options = connection_options(self._kafka) | {
-            "group_id": None,
-            "enable_auto_commit": False,
-            "isolation_level": "read_committed",
-        }
-        consumer = new_client(KafkaConsumer, **options)
-        create_no_topics(consumer._client.cluster)
-        return consumer
 
 
 def _earlier(history: Sequence[ClusterReading], now: ClusterReading, span_s: float) -> ClusterReading | None:

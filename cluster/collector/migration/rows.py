@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.cluster.collector.migration.cluster_reader import ClusterReading
-from headroom.planning.migration.agreement import missing_routers
+from headroom.planning.migration.agreement import agreed_numbers, missing_routers
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
@@ -70,28 +69,17 @@ def migration_rows(facts: MigrationFacts) -> list[Row]:
     Args:
         facts: what is known at the tick.
     """
-    agreed: dict[str, dict[str, int]] = defaultdict(dict)
-    acks: dict[str, set[str]] = defaultdict(set)
-    for name, report in facts.reports.items():
-        for migration, number in report.agreed.items():
-            agreed[migration][name] = number
-            if report.acks is not None:
-                acks[migration].add(report.acks)
+    migrations = {own.migration for own in facts.agreements}
+    agreed = {migration: agreed_numbers(facts.reports, migration) for migration in migrations}
+    acks = {
+        migration: sorted({report.acks for name in routers if (report := facts.reports[name]).acks is not None})
+        for migration, routers in agreed.items()
+    }
     readers = {topic: _readers(facts, topic) for topic in {own.topic for own in facts.agreements}}
     return [
-        _row(own, facts, agreed[own.migration], sorted(acks[own.migration]), readers[own.topic])
+        _row(own, facts, agreed[own.migration], acks[own.migration], readers[own.topic])
         for own in sorted(facts.agreements, key=lambda own: (own.name, own.origin_cluster_id))
     ]
-
-
-def acknowledged_ends(reports: Iterable[RouterReport]) -> dict[TopicPartition, dict[int, int]]:
-    """Return what routers report as acknowledged, the furthest of them by partition and leader epoch."""
-    ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
-    for report in reports:
-        for own in report.acknowledged:
-            of_partition = ends[TopicPartition(own.topic, own.partition)]
-            of_partition[own.leader_epoch] = max(own.end, of_partition.get(own.leader_epoch, 0))
-    return dict(ends)
 
 
 def _row(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import connection_options
-from headroom.cluster.connection.new_client import create_no_topics, new_client
+from headroom.cluster.migration.agreements import UNREACHED, new_agreement_reader
 from headroom.operations.journal.journalled_change import make_journalled_change
 from headroom.operations.progress import OnText
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
@@ -25,25 +25,7 @@ from headroom.schemas.migrations import MIGRATIONS_TOPIC, PartitionAgreement
 # Longest reading of the topic to its end, seconds.
 READ_S = 60.0
 _PATIENCE_S, _PAUSE_S = 10.0, 0.5
-_READER = {"group_id": None, "enable_auto_commit": False, "isolation_level": "read_committed"}
-_UNREACHED = "See that its brokers are up, then run it again."
 OwnAgreements = Mapping[TopicPartition, PartitionAgreement]
-
-
-def new_reader(settings: Settings) -> AgreementReader:
-    """Return a reader of the agreement topic on the target.
-
-    Raises:
-        HeadroomError: no broker could be reached.
-    """
-    options = connection_options(settings.cluster) | _READER
-    try:
-        consumer = new_client(KafkaConsumer, **options)
-    except (KafkaError, OSError) as error:
-        rule = f"no broker could be reached ({type(error).__name__})"
-        raise HeadroomError(f"cluster {settings.cluster.name}", rule, _UNREACHED) from None
-    create_no_topics(consumer._client.cluster)
-    return AgreementReader(consumer)
 
 
 def new_writer(settings: Settings, migration: str, reader: AgreementReader) -> AgreementWriter:
@@ -57,19 +39,13 @@ def new_writer(settings: Settings, migration: str, reader: AgreementReader) -> A
         return AgreementWriter(migration, KafkaProducer(**options), reader)
     except (KafkaError, OSError) as error:
         rule = f"no broker could be reached ({type(error).__name__})"
-        raise HeadroomError(f"cluster {settings.cluster.name}", rule, _UNREACHED) from None
+        raise HeadroomError(f"cluster {settings.cluster.name}", rule, UNREACHED) from None
 
 
 def own_agreements(reader: AgreementReader, migration: str | None) -> dict[TopicPartition, PartitionAgreement]:
     """Return what is agreed about the partitions of a migration, or of all if None, in the order of their names."""
     own = [one for one in reader.agreements.values() if migration is None or one.migration == migration]
     return {one.name: one for one in sorted(own, key=lambda one: one.name)}
-
-
-def agreed_numbers(reader: AgreementReader, migration: str) -> dict[str, int]:
-    """Return the number of a migration's agreement that each router keeps to, by its name."""
-    numbers = {name: report.agreed.get(migration) for name, report in reader.reports.items()}
-    return {name: number for name, number in numbers.items() if number is not None}
 
 
 class JournalledAgreements:
@@ -176,7 +152,7 @@ def journalled_agreements(
     Raises:
         HeadroomError: the topic cannot be read to its end, or the target does not answer.
     """
-    reader = new_reader(settings)
+    reader = new_agreement_reader(settings.cluster)
     agreements = JournalledAgreements(
         settings, migration, command, reader, on_note, lambda: new_writer(settings, migration, reader)
     )
@@ -202,7 +178,7 @@ def agreement_reader(settings: Settings, topics: Collection[str]) -> Iterator[Ag
     if MIGRATIONS_TOPIC not in topics:
         yield None
         return
-    reader = new_reader(settings)
+    reader = new_agreement_reader(settings.cluster)
     try:
         reader.read_to_end(READ_S)
         yield reader

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from headroom.operations.migration.running.agreements import (
     READ_S,
     JournalledAgreements,
-    agreed_numbers,
     agreement_reader,
     journalled_agreements,
     own_agreements,
@@ -28,6 +27,7 @@ from headroom.operations.migration.running.preparation import (
 from headroom.operations.migration.running.progress import migration_note, step_line
 from headroom.operations.migration.running.watch import MigrationWatch, SeenMigration, UnansweredError
 from headroom.operations.progress import OnText, ProgressReceiver
+from headroom.planning.migration.agreement import agreed_numbers
 from headroom.planning.migration.run.next_step import RunGoal, has_reached, next_step
 from headroom.planning.migration.run.seen import RunStep, RunTerms
 from headroom.routing.agreement import MigrationFencedError
@@ -124,7 +124,7 @@ def preview_run(
         own = {} if reader is None else _of_topics(own_agreements(reader, name), request.topics)
         if reader is None or not own:
             return MigrationPreview(preparation, own, None, {})
-        seen = watch.see(own, lambda: agreed_numbers(reader, name))
+        seen = watch.see(own, lambda: agreed_numbers(reader.reports, name))
         return MigrationPreview(preparation, own, seen, _steps(own, seen, request))
 
 
@@ -260,7 +260,7 @@ class _RunLoop:
             except HeadroomError as error:
                 # A record that cannot be read stays one.
                 raise error if reader.failure is not None else UnansweredError.of(error) from None
-            return agreed_numbers(reader, name)
+            return agreed_numbers(reader.reports, name)
 
         try:
             if self._is_closed:

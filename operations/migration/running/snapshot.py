@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
+from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules, growth_per_s
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -56,10 +56,7 @@ class ClusterSnapshot:
             name: partition.
         """
         before, after = (at.logs.get(name, LogOffsets()).end for at in (earlier, self))
-        elapsed_s = self.at_s - earlier.at_s
-        if before is None or after is None or after < before or elapsed_s <= 0:
-            return None
-        return (after - before) / elapsed_s
+        return growth_per_s(before, after, self.at_s - earlier.at_s)
 
 
 def read_snapshot(

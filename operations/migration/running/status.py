@@ -7,17 +7,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.operations.migration.running.agreements import agreed_numbers, agreement_reader
+from headroom.operations.migration.running.agreements import agreement_reader
 from headroom.operations.migration.running.clusters import RunningClusters
 from headroom.operations.migration.running.snapshot import ClusterSnapshot, read_snapshot
 from headroom.operations.migration.syncs import read_mirror_syncs
 from headroom.operations.progress import ProgressReceiver
-from headroom.planning.migration.agreement import missing_routers, resumed_at, split_of
+from headroom.planning.migration.agreement import (
+    acknowledged_ends,
+    agreed_numbers,
+    missing_routers,
+    resumed_at,
+    split_of,
+)
 from headroom.planning.migration.mirrors.names import mirror_topic
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
-from headroom.planning.migration.readings import LogOffsets
+from headroom.planning.migration.readings import LogOffsets, growth_per_s
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -144,7 +150,8 @@ class _Look:
 
     def read(self) -> _Both:
         target = read_snapshot(self._running.target, list(self.on_target.values()), self._groups)
-        epochs = {name: _acknowledged(name, self._reports).keys() for name in self._called}
+        known = acknowledged_ends(self._reports)
+        epochs = {name: known.get(name, {}).keys() for name in self._called}
         origin = read_snapshot(self._running.origin, self._called, self._groups, epochs)
         if origin.topics is not None and origin.topics.cluster_id not in self._origin_ids:
             rule = "leads to another cluster than the migration is from"
@@ -196,23 +203,14 @@ def _evaluated(
         leader_end=origin.leader_end(one.name),
         rules=origin.rules.get(one.topic),
         acks=tuple(r.acks for r in producers if r.acks is not None),
-        agreed=agreed_numbers(reader, one.migration),
-        acknowledged=_acknowledged(one.name, producers),
+        agreed=agreed_numbers(reader.reports, one.migration),
+        acknowledged=acknowledged_ends(producers).get(one.name, {}),
         epoch_ends=origin.epoch_ends.get(one.name, {}),
         last_sync=sync,
         groups=_groups(one, there, earlier, later),
         slip_ratio=look.slip_ratio,
     )
     return EvaluatedPartition(reading, migration_progress(reading))
-
-
-def _acknowledged(name: TopicPartition, producers: Sequence[RouterReport]) -> dict[int, int]:
-    ends: dict[int, int] = {}
-    for report in producers:
-        for own in report.acknowledged:
-            if (own.topic, own.partition) == name:
-                ends[own.leader_epoch] = max(own.end, ends.get(own.leader_epoch, 0))
-    return ends
 
 
 def _groups(
@@ -234,13 +232,12 @@ def _groups(
     groups = []
     for group in sorted(found):
         before, after = client_offset(earlier, group), client_offset(later, group)
-        known = before is not None and after is not None and after >= before and elapsed_s > 0
         groups.append(
             GroupReading(
                 group,
                 on_origin.get(group, {}).get(one.name),
                 on_target.get(group, {}).get(there),
-                (after - before) / elapsed_s if known and after is not None and before is not None else None,
+                growth_per_s(before, after, elapsed_s),
                 later.origin.groups.get(group),
             )
         )
@@ -250,7 +247,7 @@ def _groups(
 def _routers(own: Sequence[PartitionAgreement], reader: AgreementReader) -> list[RouterStatus]:
     found: list[RouterStatus] = []
     for migration in sorted({one.migration for one in own}):
-        agreed = agreed_numbers(reader, migration)
+        agreed = agreed_numbers(reader.reports, migration)
         of_it = [one for one in own if one.migration == migration]
         named = {name for one in of_it for name in one.routers}
         missing = {name for one in of_it for name in missing_routers(one, agreed)}

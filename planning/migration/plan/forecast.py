@@ -18,7 +18,7 @@ from headroom.planning.migration.plan.planned import (
     TopicOnBoth,
 )
 from headroom.planning.migration.plan.retention import reader_retention
-from headroom.planning.migration.readings import TopicRules, read_rate
+from headroom.planning.migration.readings import TopicRules, growth_per_s, read_rate
 from headroom.schemas.migrations import MigrationMethod
 
 
@@ -42,16 +42,9 @@ def forecast(
     return MigrationForecast(planned, tuple(sorted(findings, key=lambda finding: not finding.forbids)))
 
 
-def _rate(before: int | None, after: int | None, elapsed_s: float) -> float | None:
-    """Return the growth of an offset per second; None if it is unknown, or if the offset fell."""
-    if before is None or after is None or after < before or elapsed_s <= 0:
-        return None
-    return (after - before) / elapsed_s
-
-
 def _planned(reading: PartitionReading, rules: TopicRules | None, prepare_s: float) -> PlannedPartition:
     log = reading.log
-    rate = _rate(reading.earlier_end, log.end, reading.elapsed_s)
+    rate = growth_per_s(reading.earlier_end, log.end, reading.elapsed_s)
     end = end_offset(log.end, rate, prepare_s)
     switch_in_s = reached_in_s(log.end, rate, end)
     age_s = None if log.newest_ms is None else max(0.0, (reading.now_ms - log.newest_ms) / 1000)
@@ -78,7 +71,7 @@ def _reader(
 ) -> PlannedReader:
     if own.committed is None:
         return PlannedReader(own.group, None, own.active, None, None)
-    rate = read_rate(_rate(own.earlier, own.committed, reading.elapsed_s), own.active)
+    rate = read_rate(growth_per_s(own.earlier, own.committed, reading.elapsed_s), own.active)
     retention = reader_retention(rules, reading.log, age_s, end, switch_in_s, own.committed, rate)
     is_beyond = reading.log.end is not None and own.committed > reading.log.end
     left = None if end is None or is_beyond else max(0, end - own.committed)

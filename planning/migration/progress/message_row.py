@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from headroom.planning.migration.known import known_offset
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
-from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.planning.migration.readings import LogOffsets, TopicRules, growth_per_s
 from headroom.schemas.bounds import MOST_COUNTED
 from headroom.schemas.migrations import METHODS, STATUSES, PartitionAgreement
 from headroom.schemas.tick_messages import REQUIRED, typed_columns
@@ -156,10 +155,9 @@ def rate_of(before: int | None, after: int | None, before_ms: int | None, after_
         before_ms: the earlier time, milliseconds.
         after_ms: the later time, milliseconds.
     """
-    own, other = known_offset(before), known_offset(after)
-    if own is None or other is None or before_ms is None or after_ms is None or other < own or after_ms <= before_ms:
+    if before_ms is None or after_ms is None:
         return None
-    return 1000 * (other - own) / (after_ms - before_ms)
+    return growth_per_s(before, after, (after_ms - before_ms) / 1000)
 
 
 def _group(group: Row) -> GroupReading:

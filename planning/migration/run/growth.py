@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
+from headroom.planning.migration.readings import growth_per_s
 from headroom.schemas.keys import TopicPartition
 
 
@@ -56,6 +57,5 @@ class LogGrowth:
         # The newest reading that is so old.
         for at_s, earlier in reversed(self._readings):
             if now_s - at_s >= over_s and name in earlier:
-                grown = ends[name] - earlier[name]
-                return grown / (now_s - at_s) if grown >= 0 and now_s > at_s else None
+                return growth_per_s(earlier[name], ends[name], now_s - at_s)
         return None

@@ -107,7 +107,7 @@ class MigrationStage:
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> MigrationStage:
         """Let the operations use this stage."""
-        monkeypatch.setattr(agreements_module, "new_reader", lambda settings: self.reader())
+        monkeypatch.setattr(agreements_module, "new_agreement_reader", lambda cluster: self.reader())
         monkeypatch.setattr(agreements_module, "new_writer", lambda settings, name, reader: self.writer(name, reader))
         monkeypatch.setattr(agreements_module, "_PATIENCE_S", 0.0)
         monkeypatch.setattr(agreements_module, "_PAUSE_S", 0.0)

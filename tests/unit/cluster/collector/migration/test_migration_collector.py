@@ -10,7 +10,7 @@ from typing import Any
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
-from headroom.cluster.collector.migration.rows import acknowledged_ends
+from headroom.planning.migration.agreement import acknowledged_ends
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.readings import LogOffsets, TopicRules
