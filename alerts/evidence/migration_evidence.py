@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.alerts.evidence.evidence import Evidence
@@ -87,11 +87,32 @@ class MigrationEvidence(Evidence):
     worst: Sequence[MigratingPartition] = ()
     readers: Sequence[OvertakenReader] = ()
 
+    @classmethod
+    def of(
+        cls,
+        migration: str,
+        partitions: Sequence[MigrationProgress],
+        worst: Sequence[MigrationProgress],
+        offsets: int | None = None,
+        at_ms: int | None = None,
+        readers: Sequence[OvertakenReader] = (),
+    ) -> MigrationEvidence:
+        """Return the evidence on some partitions of a migration.
 
-def listed(worst: Iterable[MigrationProgress]) -> tuple[MigratingPartition, ...]:
-    """Return the first of some partitions as evidence lists them.
-
-    Args:
-        worst: partitions, the worst first.
-    """
-    return tuple(MigratingPartition.of(one) for one, _ in zip(worst, range(MOST_LISTED), strict=False))
+        Args:
+            migration: name of the migration.
+            partitions: all its partitions.
+            worst: those that the finding is about, the worst first.
+            offsets: offsets that the finding counts; None if it counts none, or if they are unknown.
+            at_ms: when it happens, epoch milliseconds; None if unknown, or if it has happened.
+            readers: the first overtaken readers.
+        """
+        return cls(
+            migration=migration,
+            all_partitions=len(partitions),
+            affected_partitions=len(worst),
+            offsets=offsets,
+            at_ms=at_ms,
+            worst=tuple(MigratingPartition.of(one) for one in worst[:MOST_LISTED]),
+            readers=readers,
+        )

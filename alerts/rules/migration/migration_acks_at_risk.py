@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import secure_writes
 from headroom.alerts.rules.migration.migration_rule import UNREAD, MigrationRule, Partitions, subject_of
@@ -40,13 +40,7 @@ class MigrationAcksAtRisk(MigrationRule):
                 f"Migration {migration}: a leader switch on the origin could lose acknowledged records of "
                 f"{share_text(risky, partitions)}, now {at_least}{offsets_text(now)}: {_causes(risky)}"
             ),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(risky),
-                offsets=now,
-                worst=listed(risky),
-            ),
+            evidence=MigrationEvidence.of(migration, partitions, risky, offsets=now),
             recommendation=secure_writes(
                 sorted({p.topic for p in risky if p.unclean_elections}),
                 has_weak_acks=any(_has_weak_acks(p) for p in risky),

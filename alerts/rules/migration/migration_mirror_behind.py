@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import speed_up_mirror
 from headroom.alerts.rules.migration.migration_rule import UNREAD, MigrationRule, Partitions, name_of, subject_of
@@ -39,13 +39,12 @@ class MigrationMirrorBehind(MigrationRule):
                 f"Migration {migration}: the mirror is behind in {share_text(behind, partitions)}; "
                 f"{name_of(worst)}: {_when(worst, tick.tick_ms)}"
             ),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(behind),
+            evidence=MigrationEvidence.of(
+                migration,
+                partitions,
+                [*overtaken, *(p for p in behind if p not in overtaken)],
                 offsets=sum(partition.mirror_lag_offsets or 0 for partition in behind),
                 at_ms=None if worst.mirror_eta_s is None else tick.tick_ms + round(1000 * worst.mirror_eta_s),
-                worst=listed([*overtaken, *(p for p in behind if p not in overtaken)]),
             ),
             recommendation=speed_up_mirror(is_overtaken=bool(overtaken)),
             # A rate is unknown after a start, and then looks as if the mirror never got there.

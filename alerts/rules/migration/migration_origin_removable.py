@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import drop_origin
 from headroom.alerts.rules.migration.migration_rule import MigrationRule, Partitions, subject_of
@@ -30,12 +30,7 @@ class MigrationOriginRemovable(MigrationRule):
                 f"Migration {migration} is over: all {len(partitions)} partition(s) of {join_names(topics)} are on the "
                 "target, all groups have read the origin up to E, and nothing is written there"
             ),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(partitions),
-                worst=listed(partitions),
-            ),
+            evidence=MigrationEvidence.of(migration, partitions, partitions),
             recommendation=drop_origin(partitions, tick.recommender),
             hold_s=tick.settings.stalled_s,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.alerts.evidence.migration_evidence import MOST_LISTED, MigrationEvidence, OvertakenReader, listed
+from headroom.alerts.evidence.migration_evidence import MOST_LISTED, MigrationEvidence, OvertakenReader
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import raise_retention
 from headroom.alerts.rules.migration.migration_rule import (
@@ -48,13 +48,12 @@ class MigrationReaderOvertaken(MigrationRule):
             subject=subject_of(migration),
             severity=Severity.CRITICAL,
             summary=_summary(migration, readers, lost, tick.tick_ms),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(affected),
+            evidence=MigrationEvidence.of(
+                migration,
+                partitions,
+                affected,
                 offsets=lost,
                 at_ms=_first_ms(readers, tick.tick_ms),
-                worst=listed(affected),
                 readers=tuple(_evidence(*reader) for reader in readers[:MOST_LISTED]),
             ),
             recommendation=raise_retention(_enough_ms(readers), tick.recommender),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import look_for_lost
 from headroom.alerts.rules.migration.migration_rule import MigrationRule, Partitions, name_of, subject_of
@@ -32,13 +32,7 @@ class MigrationRecordsLost(MigrationRule):
                 f"Migration {migration} has lost {offsets_text(lost)} below E that the origin had acknowledged, in "
                 f"{share_text(worst, partitions)}: {name_of(first)} has lost {offsets_text(first.lost_offsets)}"
             ),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(worst),
-                offsets=lost,
-                worst=listed(worst),
-            ),
+            evidence=MigrationEvidence.of(migration, partitions, worst, offsets=lost),
             recommendation=look_for_lost(),
             hold_s=0.0,
             affected=len(worst),

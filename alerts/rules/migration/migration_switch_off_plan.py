@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import put_on_plan
 from headroom.alerts.rules.migration.migration_rule import UNREAD, MigrationRule, Partitions, name_of, subject_of
@@ -44,12 +44,11 @@ class MigrationSwitchOffPlan(MigrationRule):
                 f"Migration {migration}: {share_text(worst, partitions)} switch off plan ({kinds}); "
                 f"{name_of(first)}: {first.reason.removesuffix('.')}"
             ),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(worst),
+            evidence=MigrationEvidence.of(
+                migration,
+                partitions,
+                worst,
                 at_ms=None if first.switch_eta_s is None else tick.tick_ms + round(1000 * first.switch_eta_s),
-                worst=listed(worst),
             ),
             recommendation=put_on_plan(first.verdict, worst, partitions, tick.recommender),
             hold_s=tick.settings.hold_s,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.alerts.evidence.migration_evidence import MigrationEvidence, listed
+from headroom.alerts.evidence.migration_evidence import MigrationEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import move_producers
 from headroom.alerts.rules.migration.migration_rule import (
@@ -51,13 +51,7 @@ class MigrationUnroutedWrites(MigrationRule):
                 f"{offset_rate_text(rate)} to {share_text(worst, partitions)} ({name_of(worst[0])} grows by "
                 f"{offset_rate_text(worst[0].write_offsets_per_s)}): {then}"
             ),
-            evidence=MigrationEvidence(
-                migration=migration,
-                all_partitions=len(partitions),
-                affected_partitions=len(worst),
-                offsets=_beyond(worst),
-                worst=listed(worst),
-            ),
+            evidence=MigrationEvidence.of(migration, partitions, worst, offsets=_beyond(worst)),
             recommendation=move_producers(),
             hold_s=max(tick.settings.hold_s, STEADY_S),
             affected=len(worst),
