@@ -5,7 +5,6 @@ The mirror is made by hand, as MirrorMaker 2 makes it: it was killed after 600 r
 
 from __future__ import annotations
 
-import json
 import struct
 import time
 from collections.abc import Iterator
@@ -14,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
-from headroom.cli.main import headroom
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.cluster.java import jar_folder, java_command
 from tests.integration.support import admin_of, completed, create_topic, wait_until
+from tests.support.migrations import printed_with, run_with
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 SYNCS = "mm2-offset-syncs.new.internal"
@@ -105,19 +103,8 @@ def config(clusters: tuple[EmbeddedCluster, EmbeddedCluster], tmp_path_factory: 
     return file
 
 
-def run(config: Path, *words: str) -> Result:
-    return CliRunner().invoke(headroom, ["migration", *words, "--config", str(config)])
-
-
-def printed(config: Path, *words: str, code: int = 0) -> dict[str, Any]:
-    ran = run(config, *words, "--format", "json")
-    assert ran.exit_code == code, (words, ran.output, ran.exception)
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
-
-
 def test_the_plan_has_logs_settings_and_groups_of_both_clusters(config: Path) -> None:
-    plan = printed(config, "plan", "orders", "--method", "mirrored")
+    plan = printed_with(config, "plan", "orders", "--method", "mirrored")
     first, second = plan["partitions"]
     for partition in (first, second):
         assert partition["origin"]["start"] == 0
@@ -134,16 +121,16 @@ def test_the_plan_has_logs_settings_and_groups_of_both_clusters(config: Path) ->
     # The records are some minutes old, and kept for a week. The group has no consumers, which may read them in time.
     assert 600_000 < first["readers"][0]["retention"]["kept_s"] < 604_800
     assert not plan["forbidden"]
-    drained = run(config, "plan", "orders")
+    drained = run_with(config, "plan", "orders")
     assert (drained.exit_code, "not there" in drained.stdout) == (0, True)
 
 
 def test_offsets_by_syncs_and_by_the_next_record(config: Path) -> None:
-    first, second = printed(config, "translate", "--group", "billing", "orders")["partitions"]
+    first, second = printed_with(config, "translate", "--group", "billing", "orders")["partitions"]
     # The sync of 550 is at 600: 551 to 699 may be read again.
     assert (first["target_offset"], first["may_repeat"]) == (KILLED + 1, READ[0] - (KILLED - BACK) - 1)
     assert (second["target_offset"], second["may_repeat"]) == (RECORDS, 0)
-    first, second = printed(config, "translate", "--group", "billing", "orders", "--exact")["partitions"]
+    first, second = printed_with(config, "translate", "--group", "billing", "orders", "--exact")["partitions"]
     assert (first["target_offset"], first["basis"]) == (READ[0] + BACK, "next")
     assert (second["target_offset"], second["basis"]) == (RECORDS, "before")
 
@@ -152,7 +139,7 @@ def test_kafkas_tool_reads_the_file_of_offsets(
     config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster], tmp_path: Path
 ) -> None:
     file = tmp_path / "billing.csv"
-    printed(config, "offsets", "--group", "billing", "--exact", "--csv", str(file))
+    printed_with(config, "offsets", "--group", "billing", "--exact", "--csv", str(file))
     assert file.read_text() == f"old.orders,0,{READ[0] + BACK}\nold.orders,1,{RECORDS}\n"
     done = completed(
         [
@@ -173,11 +160,13 @@ def test_offsets_are_set_unless_the_group_is_active_and_then_no_record_is_read_t
     options = {"bootstrap_servers": clusters[1].bootstrap_servers, "group_id": "billing", "enable_auto_commit": False}
     with closing(KafkaConsumer("old.orders", **options)) as consumer:
         wait_until(lambda: consumer.poll(timeout_ms=2_000) or consumer.assignment(), 60, "the group is active")
-        refused = run(config, "offsets", "--group", "billing", "--exact", "--execute")
+        refused = run_with(config, "offsets", "--group", "billing", "--exact", "--execute")
         assert refused.exit_code == 1
         assert "has consumers, or may have" in str(refused.exception)
     done = wait_until(
-        lambda: (ran := run(config, "offsets", "--group", "billing", "--exact", "--execute")).exit_code == 0 and ran,
+        lambda: (
+            (ran := run_with(config, "offsets", "--group", "billing", "--exact", "--execute")).exit_code == 0 and ran
+        ),
         60,
         "the group has no members any more",
     )
@@ -197,17 +186,17 @@ def test_offsets_are_set_unless_the_group_is_active_and_then_no_record_is_read_t
 def test_the_mirror_is_compared_record_by_record(
     config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
 ) -> None:
-    found = printed(config, "verify", "orders", code=1)
+    found = printed_with(config, "verify", "orders", code=1)
     first, second = (partition["counts"] for partition in found["partitions"])
     nothing = dict.fromkeys(("missing", "pending", "differing", "out_of_order", "foreign", "older", "deleted"), 0)
     assert first == {**nothing, "mirrored": RECORDS, "doubled": BACK}
     assert second == {**nothing, "mirrored": RECORDS, "doubled": 0}
     # Another record, which the mirror does not have yet.
     write(clusters[0], "orders", {1: [RECORDS]})
-    assert printed(config, "verify", "orders", code=1)["total"]["pending"] == 1
+    assert printed_with(config, "verify", "orders", code=1)["total"]["pending"] == 1
 
 
 def test_one_cluster_under_both_names_is_refused(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     same = config.read_text().split("[migration.origin]")[0].split('"')[3]
     monkeypatch.setenv("HEADROOM_MIGRATION__ORIGIN__BOOTSTRAP_SERVERS", same)
-    assert "leads to the same cluster as cluster.bootstrap_servers" in str(run(config, "plan", "orders").exception)
+    assert "leads to the same cluster as cluster.bootstrap_servers" in str(run_with(config, "plan", "orders").exception)

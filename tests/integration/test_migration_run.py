@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -15,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from headroom.cli.main import headroom
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.routing import RoutedConsumer, RoutedProducer
-from headroom.routing.agreement import AgreementReader
 from headroom.schemas.keys import TopicPartition as Name
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, PartitionAgreement
 from tests.integration.support import admin_of, create_topic, wait_until
+from tests.support.migrations import agreement_reader_of, printed_with
 from tests.support.paths import REPOSITORY
 
 TOPIC, PARTITIONS = "orders", 2
@@ -64,13 +61,6 @@ def config(clusters: tuple[EmbeddedCluster, EmbeddedCluster], tmp_path_factory: 
     return file
 
 
-def printed(config: Path, *words: str, code: int = 0) -> dict[str, Any]:
-    ran = CliRunner().invoke(headroom, ["migration", *words, "--config", str(config), "--format", "json"])
-    assert ran.exit_code == code, (words, ran.output, ran.exception)
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
-
-
 def begun(config: Path, *words: str) -> subprocess.Popen[str]:
     """Return a process of ``headroom migration run ... --execute``."""
     command = [
@@ -87,23 +77,12 @@ def begun(config: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def reader_of(target: EmbeddedCluster) -> AgreementReader:
-    return AgreementReader(
-        KafkaConsumer(
-            bootstrap_servers=target.bootstrap_servers,
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            group_id=None,
-        )
-    )
-
-
 def agreed(target: EmbeddedCluster, topic: str) -> dict[Name, PartitionAgreement]:
     """Return what is agreed about a topic; nothing before there is a topic for it."""
     with admin_of(target) as admin:
         if MIGRATIONS_TOPIC not in admin.list_topics():
             return {}
-    reader = reader_of(target)
+    reader = agreement_reader_of(target)
     try:
         reader.read_to_end(30)
         return {name: one for (_, name), one in reader.agreements.items() if name.topic == topic}
@@ -150,7 +129,7 @@ class Clients:
     def _write(self) -> None:
         origin, target = self._clusters
         on = [KafkaProducer(bootstrap_servers=c.bootstrap_servers, linger_ms=5) for c in (origin, target)]
-        with RoutedProducer(on[0], on[1], reader_of(target), "writer") as producer:
+        with RoutedProducer(on[0], on[1], agreement_reader_of(target), "writer") as producer:
             number, waiting = 0, []
             while not self.stop.wait(0.05):
                 for _ in range(10):
@@ -166,7 +145,10 @@ class Clients:
         origin, target = self._clusters
         reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
         consumers = consumer_of(origin, "readers"), consumer_of(target, "readers")
-        with closing(reports), RoutedConsumer(*consumers, reports, reader_of(target), "reader") as consumer:
+        with (
+            closing(reports),
+            RoutedConsumer(*consumers, reports, agreement_reader_of(target), "reader") as consumer,
+        ):
             consumer.subscribe([TOPIC])
             quiet = 0
             while quiet < 30:
@@ -215,7 +197,7 @@ def test_routed_clients_pass_a_migration_whose_run_is_killed_again_and_again(
         output = run.communicate(timeout=240)[0]
         assert run.returncode == 0, output
         assert {one.status for one in agreed(target, TOPIC).values()} == {"migrated"}
-        status = printed(config, "status", TOPIC)
+        status = printed_with(config, "status", TOPIC)
         assert {partition["status"] for partition in status["partitions"]} == {"migrated"}
         assert {router["router"]: router["missing"] for router in status["routers"]} == {
             "writer": False,
@@ -246,11 +228,11 @@ def test_a_second_run_ends_the_first(config: Path, clusters: tuple[EmbeddedClust
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
                 process.communicate()
-    shielded = printed(config, "shield", "--name", "second", "--execute")
+    shielded = printed_with(config, "shield", "--name", "second", "--execute")
     assert len(shielded["changed"]) == PARTITIONS
-    assert {one["verdict"] for one in printed(config, "status", "payments")["partitions"]} == {"shielded"}
-    printed(config, "shield", "--name", "second", "--off", "--execute")
-    assert len(printed(config, "cancel", "--name", "second", "--execute")["changed"]) == PARTITIONS
+    assert {one["verdict"] for one in printed_with(config, "status", "payments")["partitions"]} == {"shielded"}
+    printed_with(config, "shield", "--name", "second", "--off", "--execute")
+    assert len(printed_with(config, "cancel", "--name", "second", "--execute")["changed"]) == PARTITIONS
     assert agreed(clusters[1], "payments") == {}
 
 
@@ -263,31 +245,31 @@ def test_a_drained_topic_is_migrated_aged_and_deleted(
             producer.send("events", b"%d" % number, partition=number % PARTITIONS)
         producer.flush()
     words = ("events", "--name", "events", "--method", "drained")
-    ran = printed(config, "run", *words, "--execute")
+    ran = printed_with(config, "run", *words, "--execute")
     assert {one["end_offset"] for one in ran["partitions"]} == {50}
-    refused = printed(config, "cancel", "--name", "events", "--execute", code=1)
+    refused = printed_with(config, "cancel", "--name", "events", "--execute", code=1)
     assert len(refused["refused"]) == PARTITIONS
     with closing(KafkaAdminClient(bootstrap_servers=origin.bootstrap_servers)) as admin:
         names = [TopicPartition("events", partition) for partition in range(PARTITIONS)]
         # As retention does.
         admin.delete_records(dict.fromkeys(names, 50))
-    dropped = printed(config, "run", *words, "--until", "aged", "--drop", "--execute")
+    dropped = printed_with(config, "run", *words, "--until", "aged", "--drop", "--execute")
     assert ({one["status"] for one in dropped["partitions"]}, dropped["dropped"]) == ({"aged"}, ["events"])
     with admin_of(origin) as admin:
         wait_until(lambda: "events" not in admin.list_topics(), 60, "the deletion of events")
     with admin_of(target) as admin:
         assert "events" in admin.list_topics()
     # And again: nothing is left to do.
-    assert printed(config, "run", *words, "--until", "aged", "--drop", "--execute")["dropped"] == []
+    assert printed_with(config, "run", *words, "--until", "aged", "--drop", "--execute")["dropped"] == []
 
 
 def test_a_recreated_topic_ends_the_run(config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]) -> None:
     origin, _ = clusters
     words = ("run", "moved", "--name", "moved", "--method", "drained")
-    printed(config, *words, "--until", "started", "--execute")
+    printed_with(config, *words, "--until", "started", "--execute")
     with admin_of(origin) as admin:
         admin.delete_topics(["moved"])
         wait_until(lambda: "moved" not in admin.list_topics(), 60, "the deletion of moved")
     create_topic(origin, "moved", {partition: [1] for partition in range(PARTITIONS)})
-    ran = printed(config, *words, "--until", "aged", "--execute", code=1)
+    ran = printed_with(config, *words, "--until", "aged", "--execute", code=1)
     assert "was recreated on the cluster old" in ran["failed"]["rule"]

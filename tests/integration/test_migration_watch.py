@@ -6,18 +6,23 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.config.load import load_settings
 from headroom.cluster.embedded import EmbeddedCluster, write_config
-from headroom.routing.agreement import AgreementReader, AgreementWriter, create_migrations_topic, writer_options
+from headroom.routing.agreement import (
+    AgreementWriter,
+    create_migrations_topic,
+    writer_options,
+)
 from headroom.schemas.alerts import AlertKind
 from headroom.schemas.migrations import PartitionAgreement
 from headroom.schemas.tables import MIGRATION_OFFSETS, MIGRATION_PROGRESS, Table
 from headroom.streaming.delta.query_table import query
 from tests.integration.conftest import StartCluster
 from tests.integration.support import TABLE_POLL_S, admin_of, create_topic
+from tests.support.migrations import agreement_reader_of
 
 TOPIC, END = "orders", 300
 PATIENCE_S = 180
@@ -55,14 +60,7 @@ def test_a_watch_follows_a_migration_and_a_dead_origin(start_cluster: StartClust
         rows = query(store.path, table.path, sql) or []
         return rows[0] if rows else None
 
-    reader = AgreementReader(
-        KafkaConsumer(
-            bootstrap_servers=target.bootstrap_servers,
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            group_id=None,
-        )
-    )
+    reader = agreement_reader_of(target)
     producer = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
     with ExitStack() as stack:
         stack.enter_context(closing(reader))

@@ -12,9 +12,14 @@ from kafka.admin import NewTopic
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.planning.migration.agreement import NextStep, readiness
 from headroom.routing import RoutedConsumer, RoutedProducer
-from headroom.routing.agreement import AgreementReader, AgreementWriter, create_migrations_topic, writer_options
+from headroom.routing.agreement import (
+    AgreementWriter,
+    create_migrations_topic,
+    writer_options,
+)
 from headroom.schemas.migrations import PartitionAgreement
 from tests.integration.conftest import StartCluster
+from tests.support.migrations import agreement_reader_of
 from tests.support.waiting import until
 
 TOPIC = "orders"
@@ -28,17 +33,6 @@ def create_topics(origin: EmbeddedCluster, target: EmbeddedCluster) -> None:
             admin.create_topics([NewTopic(TOPIC, num_partitions=1, replication_factor=1)])
             if cluster is target:
                 create_migrations_topic(admin, 1)
-
-
-def reader_of(target: EmbeddedCluster) -> AgreementReader:
-    return AgreementReader(
-        KafkaConsumer(
-            bootstrap_servers=target.bootstrap_servers,
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            group_id=None,
-        )
-    )
 
 
 def consumer_of(cluster: EmbeddedCluster) -> KafkaConsumer:
@@ -61,13 +55,15 @@ def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) ->
     on_origin, on_target = (KafkaProducer(bootstrap_servers=c.bootstrap_servers) for c in (origin, target))
     reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
     writing = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
-    writer = AgreementWriter("move", writing, reader_of(target))
+    writer = AgreementWriter("move", writing, agreement_reader_of(target))
     writer.open(30)
     with (
         closing(reports),
         closing(writer),
-        RoutedProducer(on_origin, on_target, reader_of(target), "writer") as producer,
-        RoutedConsumer(consumer_of(origin), consumer_of(target), reports, reader_of(target), "reader") as consumer,
+        RoutedProducer(on_origin, on_target, agreement_reader_of(target), "writer") as producer,
+        RoutedConsumer(
+            consumer_of(origin), consumer_of(target), reports, agreement_reader_of(target), "reader"
+        ) as consumer,
     ):
         consumer.subscribe([TOPIC])
         sent = [producer.send(TOPIC, b"%d" % n, partition=0) for n in range(BEFORE)]
@@ -89,7 +85,7 @@ def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) ->
             for records in consumer.poll(timeout_ms=100).values():
                 found.extend((record.offset, record.value) for record in records)
 
-        states = reader_of(target)
+        states = agreement_reader_of(target)
 
         def is_ready() -> bool:
             read()

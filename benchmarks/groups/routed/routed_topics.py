@@ -13,7 +13,13 @@ from kafka.admin import NewTopic
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
 from headroom.planning.migration.agreement import NextStep, readiness
 from headroom.routing import RoutedConsumer, RoutedProducer
-from headroom.routing.agreement import AgreementReader, AgreementWriter, create_migrations_topic, writer_options
+from headroom.routing.agreement import (
+    AgreementReader,
+    AgreementWriter,
+    create_migrations_topic,
+    reader_options,
+    writer_options,
+)
 from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
 
 _MIGRATION = "benchmark"
@@ -81,14 +87,7 @@ class RoutedTopics:
 
     def reader(self) -> AgreementReader:
         """Return a new reader of the agreement topic."""
-        return AgreementReader(
-            KafkaConsumer(
-                bootstrap_servers=self.target,
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                group_id=None,
-            )
-        )
+        return AgreementReader(KafkaConsumer(**reader_options({"bootstrap_servers": self.target})))
 
     def producer(self, name: str, **options: Any) -> RoutedProducer:
         """Return a routed producer; the options are those of ``KafkaProducer``."""

@@ -19,6 +19,7 @@ from headroom.operations.migration.running import changing as changing_module
 from headroom.planning.migration.readings import TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from tests.support.migrations import run, set_both_clusters
 from tests.unit.fakes.migration_clusters import RULES, FakeMigrationCluster, log_record
 
 ORDERS, MIRRORED = TopicPartition("orders", 0), TopicPartition("old.orders", 0)
@@ -50,14 +51,7 @@ def connected(
     for module in (clusters_module, changing_module):
         monkeypatch.setattr(module, "MigrationCluster", lambda kafka, name: by_name[name])
     monkeypatch.chdir(tmp_path)
-    for name, value in {
-        "CLUSTER__BOOTSTRAP_SERVERS": "new1:9092",
-        "CLUSTER__NAME": "new",
-        "MIGRATION__ORIGIN__BOOTSTRAP_SERVERS": "old1:9092",
-        "MIGRATION__ORIGIN__NAME": "old",
-        "STORE__PATH": str(tmp_path / "store"),
-    }.items():
-        monkeypatch.setenv(f"HEADROOM_{name}", value)
+    set_both_clusters(monkeypatch, STORE__PATH=str(tmp_path / "store"))
 
     def sleep(seconds: float) -> None:
         """Producers write 20 records a second, and the group reads 10."""
@@ -68,10 +62,6 @@ def connected(
     monkeypatch.setattr(
         plan_command, "plan_migration", partial(plan_migration, sleep=sleep, clock_ms=lambda: 1_000_000)
     )
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(headroom, ["migration", *words])
 
 
 def printed(*words: str) -> dict[str, Any]:

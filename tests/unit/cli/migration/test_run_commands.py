@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from headroom.cli.main import headroom
 from headroom.cli.migration.running import run as run_command
 from headroom.cli.migration.running import status as status_command
 from headroom.operations.migration.running import changing
@@ -21,6 +20,7 @@ from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+from tests.support.migrations import run, set_both_clusters
 from tests.unit.fakes.kafka_clients import Stored
 from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, MigrationStage, StageStop
 
@@ -47,19 +47,8 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MigrationStage:
     monkeypatch.setattr(status_command, "migration_status", lambda *given: status(*given[:5]))
     monkeypatch.setattr(changing, "MigrationCluster", lambda kafka, name: stage.target)
     monkeypatch.chdir(tmp_path)
-    for name, value in {
-        "CLUSTER__BOOTSTRAP_SERVERS": "new1:9092",
-        "CLUSTER__NAME": "new",
-        "MIGRATION__ORIGIN__BOOTSTRAP_SERVERS": "old1:9092",
-        "MIGRATION__ORIGIN__NAME": "old",
-        "MIGRATION__PREPARE": "20",
-    }.items():
-        monkeypatch.setenv(f"HEADROOM_{name}", value)
+    set_both_clusters(monkeypatch, MIGRATION__PREPARE="20")
     return stage
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(headroom, ["migration", *words])
 
 
 def printed(*words: str) -> dict[str, Any]:
