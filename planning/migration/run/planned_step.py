@@ -8,6 +8,7 @@ from typing import Any
 
 from headroom.planning.migration.agreed_end import end_offset
 from headroom.planning.migration.agreement import NextStep, readiness
+from headroom.planning.migration.readings import growth_per_s
 from headroom.planning.migration.run.seen import OriginReading, RunStep, RunTerms, SeenPartition
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
@@ -44,15 +45,28 @@ def _routed(
     found = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
     other_routers = bool(terms.routers) and set(terms.routers) != set(agreement.routers)
     if found.step is NextStep.AGREE_AGAIN or other_routers:
-        end = end_offset(seen.log.end, seen.offsets_per_s, terms.prepare_s)
+        reading = _steady(agreement, reading_of(seen))
+        end = None if reading is None else end_offset(reading.end, reading.offsets_per_s, terms.prepare_s)
         if end is None:
             return RunStep(waits_for="a write rate, to agree again")
         routers = terms.routers or agreement.routers
         again = replace(agreement, end_offset=end, number=number, routers=routers)
-        return RunStep(replace(again, **_terms_of(reading_of(seen))))
+        return RunStep(replace(again, **_terms_of(reading)))
     if found.step is NextStep.WAIT:
         return RunStep(waits_for=_routers_text(found.missing))
     return _start(agreement, seen.target.end)
+
+
+def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginReading | None:
+    """Return a reading whose rate is not that of a burst: once an end is moved on, all that routers held comes at once.
+
+    Since the last agreement the log has grown as it was written. If it grows less now, that counts.
+    """
+    before = reading_in(agreement)
+    if now is None or before is None or now.offsets_per_s is None:
+        return now
+    since = growth_per_s(before.end, now.end, (now.read_ms - before.read_ms) / 1000)
+    return now if since is None else replace(now, offsets_per_s=min(now.offsets_per_s, since))
 
 
 def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:

@@ -55,6 +55,22 @@ def test_a_log_that_is_past_its_end_gets_another_one_for_the_same_routers() -> N
     assert "a write rate" in step(planned(), seen(LogOffsets(0, 11, 11), offsets_per_s=None)).waits_for
 
 
+def test_what_routers_had_held_and_send_at_once_is_no_rate() -> None:
+    # Agreed at 0 a minute before: 120 were written since, 2 a second, and most of them in the last second.
+    agreed = planned(end_offset=100, origin_position=0, origin_offsets_per_s=2.0, origin_read_ms=0)
+    after = step(agreed, seen(LogOffsets(0, 120, 120), offsets_per_s=90.0)).after
+    assert after is not None
+    assert (after.end_offset, after.origin_offsets_per_s) == (130, 2.0)
+    # Producers that have slowed down get an end that they reach in time.
+    slower = step(agreed, seen(LogOffsets(0, 120, 120), offsets_per_s=1.0)).after
+    assert slower is not None
+    assert slower.end_offset == 125
+    # The clock was set back: the time since then is unknown.
+    earlier = step(replace(agreed, origin_read_ms=90_000), seen(LogOffsets(0, 120, 120), offsets_per_s=3.0)).after
+    assert earlier is not None
+    assert earlier.end_offset == 135
+
+
 def test_other_routers_have_to_agree_to_another_number() -> None:
     after = step(planned(), seen(), routers=("writer", "reader")).after
     assert after is not None
