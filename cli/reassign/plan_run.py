@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -22,8 +22,8 @@ from headroom.cli.reassign.view import outcome_json, print_outcome, print_steps,
 from headroom.cli.throttle.rates import require_low_rate
 from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
-from headroom.operations.reassignments.run_plan import PlannedRun, RunRates
-from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
+from headroom.operations.reassignments.run_plan import PlannedRun
+from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.throttles.rate_options import LOW_RATE, rate_options
 from headroom.schemas.errors import HeadroomError
 
@@ -48,60 +48,27 @@ class RunOptions:
     """Options of the commands that carry out a plan.
 
     Attributes:
-        config: settings file; the default one if None.
-        rates: rates of the throttles.
-        auto_up_to: highest rate to which the run raises its throttle, bytes per second; None: it raises none.
+        request: how the plan is to be run.
+        words: words of the command after ``headroom``, for the command that goes on.
         execute: whether to change the cluster.
         yes: whether not to ask before the first batch.
-        adopt: whether to run beside reassignments of others.
-        force: whether to run with a throttle that is too low, or to take over a run of another machine.
-        cancel_on_stop: whether a stop takes back the batch at hand.
-        if_cleared: what to do when others clear the throttle while partitions move.
         low_rate: whether rates below 1 MB/s are accepted.
-        words: words of the command after ``headroom``, for the command that goes on.
-        skip_missing: whether partitions of the plan that do not exist are left out, and named.
         rates_are_given: whether the rates are options of the command, and not those of a proposal.
-        topic_ids: ids that topics of the plan are to have, for a rollback; partitions of others are left out.
-        numbers: numbers of the batches.
     """
 
-    config: str | None
-    rates: RunRates
-    auto_up_to: int | None
-    execute: bool
-    yes: bool
-    adopt: bool
-    force: bool
-    cancel_on_stop: bool
-    if_cleared: IfCleared
-    low_rate: bool
+    request: RunRequest
     words: str
-    skip_missing: bool = False
+    execute: bool = False
+    yes: bool = False
+    low_rate: bool = False
     rates_are_given: bool = True
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    numbers: BatchNumbers = field(default_factory=BatchNumbers)
-
-    def request(self) -> RunRequest:
-        """Return how the plan is to be run."""
-        return RunRequest(
-            self.rates,
-            self.auto_up_to,
-            self.adopt,
-            self.force,
-            self.cancel_on_stop,
-            self.if_cleared,
-            self.skip_missing,
-            self.config,
-            self.topic_ids,
-            self.numbers,
-        )
 
     def rate_of_option(self) -> dict[str, int | None]:
         """Return the rates of the command by option, bytes per second."""
         return {
-            "--throttle": self.rates.throttle_bytes_per_s,
-            "--log-dirs-throttle": self.rates.log_dirs_bytes_per_s,
-            _AUTO_UP_TO: self.auto_up_to,
+            "--throttle": self.request.rates.throttle_bytes_per_s,
+            "--log-dirs-throttle": self.request.rates.log_dirs_bytes_per_s,
+            _AUTO_UP_TO: self.request.auto_up_to_bytes_per_s,
         }
 
     def again(self) -> str:
@@ -109,13 +76,14 @@ class RunOptions:
         if self.rates_are_given:
             rates = rate_options(self.rate_of_option())
         else:
-            rates = rate_options({_AUTO_UP_TO: self.auto_up_to})
+            rates = rate_options({_AUTO_UP_TO: self.request.auto_up_to_bytes_per_s})
             # The rate of the proposal may need it, too.
             rates += [LOW_RATE] * (self.low_rate and LOW_RATE not in rates)
-        flags = ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
-        if self.if_cleared is not IfCleared.RESTORE:
-            flags += ["--if-cleared", self.if_cleared.value]
-        return changing_command([self.words, *rates, *flags], self.config)
+        asked = self.request
+        flags = ["--adopt"] * asked.adopt + ["--force"] * asked.force + ["--cancel-on-stop"] * asked.cancel_on_stop
+        if asked.if_cleared is not IfCleared.RESTORE:
+            flags += ["--if-cleared", asked.if_cleared.value]
+        return changing_command([self.words, *rates, *flags], asked.config)
 
 
 throttle_option = click.option(
@@ -214,8 +182,8 @@ def carry_out(
     # What the options alone show to be wrong is refused before the cluster is read.
     require_low_rate(options.low_rate, options.rate_of_option())
     require_answer(options.execute, options.yes)
-    settings = load_settings(options.config)
-    with PlanRunner(settings, command, batches, options.request()) as runner:
+    settings = load_settings(options.request.config)
+    with PlanRunner(settings, command, batches, options.request) as runner:
         if not options.execute:
             planned = runner.plan_run(fingerprint, to_execute=False)
             _print_planned(planned, runner.cluster, text)
@@ -233,7 +201,7 @@ def carry_out(
                 raise click.Abort
             result = RunResult() if is_finished(planned) else _execute(planned, runner, options)
     if text is not TextStream.NONE and result.outcome is not None:
-        print_outcome(result.outcome, options.config, text.err)
+        print_outcome(result.outcome, options.request.config, text.err)
     return CarriedOut(planned, runner.cluster, result)
 
 
@@ -245,10 +213,14 @@ def _print_planned(planned: PlannedRun, cluster: str, text: TextStream) -> None:
 
 def _execute(planned: PlannedRun, runner: PlanRunner, options: RunOptions) -> RunResult:
     again = options.again()
-    at_hand = "cancels" if options.cancel_on_stop else "ends after"
+    at_hand = "cancels" if options.request.cancel_on_stop else "ends after"
     first = f"Stopping: the run {at_hand} the batch at hand. Again ends it at once; then to go on: {again}"
     progress = ProgressView(console(sys.stderr))
     with stopping(first) as stop:
         return runner.execute(
-            planned, again, stop, progress, lambda rate, brokers: f"$ {headroom_apply(rate, brokers, options.config)}"
+            planned,
+            again,
+            stop,
+            progress,
+            lambda rate, brokers: f"$ {headroom_apply(rate, brokers, options.request.config)}",
         )

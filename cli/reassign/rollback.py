@@ -23,6 +23,7 @@ from headroom.cli.throttle.rates import low_rate_option
 from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_back import plan_back
+from headroom.operations.reassignments.run import RunRequest
 from headroom.operations.reassignments.run_plan import RunRates
 
 
@@ -66,23 +67,19 @@ def rollback(
     """  # noqa: D301
     record = RunSession(read_settings(config), "reassign rollback").of_id(run_id)
     words = f"reassign rollback {record.run_id}"
-    rates = RunRates(throttle, log_dirs_throttle)
-    options = RunOptions(
-        config,
-        rates,
-        auto_up_to,
-        execute,
-        yes,
-        adopt,
-        force,
-        cancel_on_stop,
-        if_cleared,
-        low_rate,
-        words,
+    request = RunRequest(
+        RunRates(throttle, log_dirs_throttle),
+        auto_up_to_bytes_per_s=auto_up_to,
+        adopt=adopt,
+        force=force,
+        cancel_on_stop=cancel_on_stop,
+        if_cleared=if_cleared,
         # One topic that is gone must not bar the way back of the others.
         skip_missing=True,
+        config=config,
         topic_ids=record.topic_ids,
     )
+    options = RunOptions(request, words, execute=execute, yes=yes, low_rate=low_rate)
     if not record.topic_ids:
         print_note("Whether topics were made again since is unknown: the journal of this run does not have their ids.")
     return run_of_plan([plan_back(record)], options, "reassign rollback")

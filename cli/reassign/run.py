@@ -25,6 +25,7 @@ from headroom.cli.reassign.plan_run import (
 from headroom.cli.throttle.rates import low_rate_option
 from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.reassignments.plan_files import read_batches
+from headroom.operations.reassignments.run import RunRequest
 from headroom.operations.reassignments.run_plan import RunRates
 
 
@@ -93,8 +94,14 @@ def run(
     files = [shlex.quote(str(file)) for file in plans]
     files += [f"--batches-dir {shlex.quote(str(batches_dir))}"] if batches_dir is not None else []
     words = " ".join(["reassign run", *files])
-    rates = RunRates(throttle, log_dirs_throttle)
-    options = RunOptions(
-        config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, if_cleared, low_rate, words
+    request = RunRequest(
+        RunRates(throttle, log_dirs_throttle),
+        auto_up_to_bytes_per_s=auto_up_to,
+        adopt=adopt,
+        force=force,
+        cancel_on_stop=cancel_on_stop,
+        if_cleared=if_cleared,
+        config=config,
     )
+    options = RunOptions(request, words, execute=execute, yes=yes, low_rate=low_rate)
     return run_of_plan(read_batches(plans, batches_dir, print_note), options, "reassign run", fingerprint)

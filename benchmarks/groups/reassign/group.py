@@ -20,8 +20,10 @@ switch makes its throttle too low. ``switch_to_throttle_s_median`` is the time f
 throttle in force that exceeds what the broker requires.
 
 **Kills.** A run of two batches gets a ``kill -9`` at a random step, the same command is started again and killed again,
-and then the same command ends it, 10 times over. ``reassign_kill_left_behind`` counts rates and list entries that are
-left, ``reassign_kill_unfinished`` partitions that are not at their target and runs without an end.
+and then the same command ends it, or `headroom reassign cancel` and `clean` do, or `clean` alone, which are killed and
+repeated too, 18 times over. ``reassign_kill_left_behind`` counts rates and list entries that are left,
+``reassign_kill_unfinished`` partitions that are neither where they were nor at their target, those that are not at the
+target of a run that was continued, and runs without an end.
 ``reassign_foreign_changed`` counts rates and entries of others, set before the run or while it was dead, that a run has
 changed. ``reassign_clean_s_max`` is the longest time from the last replica in sync to the last throttle gone, in all
 runs that came to their end.

@@ -1,7 +1,8 @@
-"""Part ``kills``: runs that get a ``kill -9`` at random steps, and then the same command again.
+"""Part ``kills``: runs that get a ``kill -9`` at random steps, and then what ends them.
 
-A step is a commit of the journal, which the run makes before and after each of its changes. Others set rates and list
-entries before the run, and change some while it is dead.
+A step is a commit of the journal, which a command makes before and after each of its changes. Others set rates and list
+entries before the run, and change some while it is dead. In turn a run is ended by the same command, by `headroom
+reassign cancel` and `clean`, or, once nothing moves any more, by `clean` alone. These are killed too and repeated.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import ACTION_JOURNAL
 
-CHAINS, KILLS_EACH = 10, 2
+CHAINS = 18
+_ENDINGS = ("run", "cancel", "clean")
 # Fixed, so that every run of the benchmark kills at the same steps.
 _SEED = 19
 _TOPIC = "kills"
@@ -44,8 +46,10 @@ _BATCHES = ((0, 1), (2, 3, 4))
 _THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 4 * _MB, 100_000
 # Commits of a run of two batches are about 20. A later kill of the same run finds fewer of them left.
 _MOST_STEPS = (12, 6)
+# A cancellation and a clean-up make few.
+_MOST_ENDING_STEPS = 2
 _JITTER_S = 0.3
-_DEADLINE_S, _TIMEOUT_S = 180.0, 10.0
+_DEADLINE_S, _TIMEOUT_S, _POLL_S = 180.0, 10.0, 0.1
 # Of others, before: a lower rate than that of the run and a higher one, and an entry that the run needs too.
 _RATES_BEFORE = {(1, "leader"): _MB // 2, (2, "leader"): 90 * _MB}
 _ENTRY_BEFORE = (ThrottledList(_TOPIC, Role.LEADER), (0, 1))
@@ -77,38 +81,51 @@ class KilledRuns:
         producer.close()
 
     def record(self, number: int, on_progress: OnProgress) -> dict[str, Any]:
-        """Kill one run, let the same command end it, and return what was left of it.
+        """Kill one run, end it, and return what was left of it.
 
         Raises:
-            HeadroomError: the last command did not end.
+            HeadroomError: a command did not end.
         """
+        ending = _ENDINGS[number % len(_ENDINGS)]
         self._set_before()
+        before = self._replicas()
         self._target = AFTER if self._target is BEFORE else BEFORE
-        words = self._run_words(number)
-        kills = [kill for most in _MOST_STEPS[:KILLS_EACH] if (kill := self._kill_one(words, most)) is not None]
+        files = self._plan_files(number)
+        words = ["reassign", "run", *files, "--throttle", _THROTTLE, "--execute", "--yes"]
+        kills = [kill for most in _MOST_STEPS if (kill := self._kill_one(words, most)) is not None]
         others = self._change_during()
+        if ending == "cancel":
+            kills += self._kill_and_repeat(["reassign", "cancel", *files, "--execute", "--yes"])
+        if ending != "run":
+            words = ["reassign", "clean", "--execute"]
+            self._await_end_of_moves()
+            kills += [kill for kill in [self._kill_one(words, _MOST_ENDING_STEPS)] if kill is not None]
         followed = follow_run(self._bench, self._start(words), others, _DEADLINE_S)
         deviation = difference(followed.throttles, others)
-        unfinished = self._count_unfinished(followed)
-        clean = "not" if followed.clean_s is None else f"after {followed.clean_s:.1f} s"
+        # What was cancelled or never begun is where it was, in its order.
+        allowed = [self._target] if ending == "run" else [self._target, before]
+        unfinished = self._count_unfinished(followed, allowed)
+        # A run that a clean-up ends has waited for it.
+        clean_s = followed.clean_s if ending == "run" else None
         on_progress(
-            f"chain {number + 1}: killed {'; '.join(kills)}; {unfinished} unfinished, {deviation}, clean {clean}"
+            f"chain {number + 1}, ended by {ending}: killed {'; '.join(kills)}; {unfinished} unfinished, {deviation}"
         )
         return {
+            "ending": ending,
             "kills": kills,
             "unfinished": unfinished,
             "foreign": len(others),
             **deviation._asdict(),
-            "clean_s": followed.clean_s,
+            "clean_s": clean_s,
         }
 
-    def _run_words(self, number: int) -> list[str]:
+    def _plan_files(self, number: int) -> list[str]:
         files = []
         for batch, partitions in enumerate(_BATCHES):
             rows = [{"topic": _TOPIC, "partition": p, "replicas": list(self._target[p])} for p in partitions]
             files.append(self._bench.folder / f"chain-{number}-{batch}.json")
             files[-1].write_text(json.dumps({"version": PLAN_VERSION, "partitions": rows}), encoding="utf-8")
-        return ["reassign", "run", *map(str, files), "--throttle", _THROTTLE, "--execute", "--yes"]
+        return [str(file) for file in files]
 
     def _start(self, words: list[str]) -> subprocess.Popen[bytes]:
         return self._commands.start(*words, log=self._bench.folder / "runs.log")
@@ -126,7 +143,20 @@ class KilledRuns:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return f"{jitter_s:.2f} s after commit {step}"
+        return f"{words[1]} {jitter_s:.2f} s after commit {step}"
+
+    def _kill_and_repeat(self, words: list[str]) -> list[str]:
+        """Kill a command and run it again to its end; return where it was killed, nothing if it ended before."""
+        kill = self._kill_one(words, _MOST_ENDING_STEPS)
+        self._start(words).wait(_DEADLINE_S)
+        return [] if kill is None else [kill]
+
+    def _await_end_of_moves(self) -> None:
+        give_up_s = time.monotonic() + _DEADLINE_S
+        while self._bench.admin.list_partition_reassignments():
+            if time.monotonic() > give_up_s:
+                raise failure(f"a killed run still moved after {_DEADLINE_S:.0f} s")
+            time.sleep(_POLL_S)
 
     def _commits(self) -> int:
         """Return the number of commits of the journal."""
@@ -153,11 +183,16 @@ class KilledRuns:
         finally:
             connection.close()
 
-    def _count_unfinished(self, followed: FollowedRun) -> int:
-        """Return the number of partitions that are not at their target, and of runs that have not reached their end."""
+    def _replicas(self) -> dict[int, tuple[int, ...]]:
         partitions = self._bench.admin.describe_topics([_TOPIC])[0]["partitions"]
-        elsewhere = sum(tuple(p["replica_nodes"]) != self._target[p["partition_index"]] for p in partitions)
+        return {p["partition_index"]: tuple(p["replica_nodes"]) for p in partitions}
+
+    def _count_unfinished(self, followed: FollowedRun, allowed: Sequence[Mapping[int, tuple[int, ...]]]) -> int:
+        """Return the number of partitions that are nowhere where they may be, and of runs that have no end."""
+        moving = self._bench.admin.list_partition_reassignments()
+        replicas = self._replicas()
+        elsewhere = sum(all(own != places[number] for places in allowed) for number, own in replicas.items())
         runs = self._commands.json("reassign", "runs")["runs"]
         if not runs:
             raise failure("the journal has no run")
-        return elsewhere + sum(run["state"] == "unfinished" for run in runs) + bool(followed.code)
+        return elsewhere + bool(moving) + sum(run["state"] == "unfinished" for run in runs) + bool(followed.code)

@@ -29,6 +29,7 @@ from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.proposal_run import COMMAND, NextBatch, run_proposal
 from headroom.operations.balance.written_proposal import WrittenProposal, read_own_proposal
+from headroom.operations.reassignments.run import RunRequest
 from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.balance.reports.rest import RestOfProposal
 from headroom.planning.elections.quiet_hours import DailyWindow
@@ -87,20 +88,16 @@ def run(
     throttle = proposal.throttle_bytes_per_s if any(proposal.copies) else None
     require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
     words = f"{COMMAND} {shell_quoted(str(folder))}"
-    options = RunOptions(
-        config,
+    # Each batch has its own rate, that of the proposal.
+    request = RunRequest(
         RunRates(None),
-        auto_up_to,
-        execute,
-        yes,
-        False,
-        force,
-        cancel_on_stop,
-        if_cleared,
-        low_rate,
-        words,
-        rates_are_given=False,
+        auto_up_to_bytes_per_s=auto_up_to,
+        force=force,
+        cancel_on_stop=cancel_on_stop,
+        if_cleared=if_cleared,
+        config=config,
     )
+    options = RunOptions(request, words, execute=execute, yes=yes, low_rate=low_rate, rates_are_given=False)
     # In JSON there is one object on standard output, after the last batch.
     steps = _Steps(proposal, settings, options, wait, TextStream.STDOUT if in_text() else TextStream.STDERR)
     done = run_proposal(proposal, settings, folder, steps, config)
@@ -140,7 +137,7 @@ class _Steps:
         return not self._options.execute or not _has_waited(self._settings.balance.window, self._wait, number, lasts_s)
 
     def read_cluster(self) -> BalanceCluster:
-        return load_cluster(self._options.config, None)
+        return load_cluster(self._options.request.config, None)
 
     def on_next(self, following: NextBatch, rest: RestOfProposal | None) -> None:
         name = f"Batch {following.number} of {len(self._proposal.batches)}"
@@ -157,8 +154,12 @@ class _Steps:
             self.echo(f"Nothing was changed. To do it: {self._options.again()}")
             return False
         plan, fingerprint = self._proposal.batches[number - 1].plan, self._proposal.fingerprints[number - 1]
-        numbers = BatchNumbers(number, len(self._proposal.batches))
-        options = replace(self._options, rates=RunRates(self._proposal.throttle_of(number)), numbers=numbers)
+        request = replace(
+            self._options.request,
+            rates=RunRates(self._proposal.throttle_of(number)),
+            numbers=BatchNumbers(number, len(self._proposal.batches)),
+        )
+        options = replace(self._options, request=request)
         carried_out = carry_out([plan], options, self._text, COMMAND, fingerprint)
         if carried_out.error is not None:
             raise carried_out.error

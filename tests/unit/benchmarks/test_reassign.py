@@ -9,7 +9,7 @@ import pytest
 from benchmarks.groups.reassign import cases
 from benchmarks.groups.reassign.arithmetic import error_ratio, run_average_errors
 from benchmarks.groups.reassign.group import figures
-from benchmarks.groups.reassign.kills import AFTER, BEFORE, CHAINS, KILLS_EACH
+from benchmarks.groups.reassign.kills import AFTER, BEFORE, CHAINS
 from benchmarks.groups.reassign.switches import RUNS, SWITCHES, THROTTLE_BYTES_PER_S, required_bytes_per_s
 from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference
 
@@ -99,7 +99,8 @@ def test_the_moves_are_those_that_the_figures_ask_for() -> None:
     assert {case.busy > 0 for case in cases.MOVES} == {True, False}
     assert len(cases.BATCHED) == 3
     assert len({case.name for case in cases.MOVES}) == len(cases.MOVES)
-    assert CHAINS * KILLS_EACH >= 20
+    # Each run is killed twice, and two of three that are ended otherwise once or twice more.
+    assert CHAINS * 2 + CHAINS // 3 * 3 >= 40
     assert BEFORE.keys() == AFTER.keys()
 
 

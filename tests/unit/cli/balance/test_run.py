@@ -125,7 +125,7 @@ def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:
         assert [a.as_json() for a in plan] == batch["plan"]["partitions"]
         assert fingerprint == batch["fingerprint"]
         rate = values["throttle_bytes_per_s"] if batch["copied_replicas"] else None
-        assert options.rates.throttle_bytes_per_s == rate
+        assert options.request.rates.throttle_bytes_per_s == rate
         assert options.again() == "headroom balance run out --execute"
     assert "All" in executed().stdout
     assert len(brokers.carried_out) == len(numbers)
@@ -264,7 +264,7 @@ def test_batches_are_numbered_as_in_the_proposal(brokers: Brokers) -> None:
     count = len(values["batches"])
     assert count > 1
     executed()
-    assert [options.numbers for _, options, _ in brokers.carried_out] == [
+    assert [options.request.numbers for _, options, _ in brokers.carried_out] == [
         BatchNumbers(number, count) for number in range(1, count + 1)
     ]
 

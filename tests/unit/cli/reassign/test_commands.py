@@ -18,11 +18,11 @@ from headroom.cli.main import headroom
 from headroom.cli.reassign.plan_run import RunOptions, TextStream, carry_out
 from headroom.cli.reassign.view import print_damaged_rows
 from headroom.cluster.log_dirs.describe import LogDirsReading
-from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.operations.journal import session as sessions
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_files import read_batches
+from headroom.operations.reassignments.run import RunRequest
 from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import BatchNumbers, parse_plan
@@ -324,20 +324,7 @@ def test_an_order_alone_copies_nothing_and_has_no_note_on_throttles(plan: str) -
 
 @pytest.mark.usefixtures("cluster")
 def test_a_batch_of_a_proposal_has_its_number_in_all_texts(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = RunOptions(
-        None,
-        RunRates(None),
-        None,
-        True,
-        True,
-        False,
-        False,
-        False,
-        IfCleared.RESTORE,
-        False,
-        "w",
-        numbers=BatchNumbers(2, 5),
-    )
+    options = RunOptions(RunRequest(RunRates(None), numbers=BatchNumbers(2, 5)), "w", execute=True, yes=True)
     carry_out([parse_plan(Path(plan).read_text(), plan)], options, TextStream.STDOUT, "balance run")
     shown = capsys.readouterr()
     assert "partitions in batch 2 of 5, a new run" in shown.out
