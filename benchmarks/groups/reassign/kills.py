@@ -48,7 +48,7 @@ _THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 4 * _MB, 100_000
 _MOST_STEPS = (12, 6)
 # A cancellation and a clean-up make few.
 _MOST_ENDING_STEPS = 2
-_JITTER_S = 0.3
+_JITTER_S, _ENDING_JITTER_S = 0.3, 0.03
 _DEADLINE_S, _TIMEOUT_S, _POLL_S = 180.0, 10.0, 0.1
 # Of others, before: a lower rate than that of the run and a higher one, and an entry that the run needs too.
 _RATES_BEFORE = {(1, "leader"): _MB // 2, (2, "leader"): 90 * _MB}
@@ -133,7 +133,9 @@ class KilledRuns:
     def _kill_one(self, words: list[str], most_steps: int) -> str | None:
         """Start the command and kill it at a random step; return where, or None if it ended before."""
         first, step = self._commits(), self._draw.randint(1, most_steps)
-        jitter_s, give_up_s = self._draw.uniform(0, _JITTER_S), time.monotonic() + _DEADLINE_S
+        # What ends a run is over soon after its first commit.
+        jitter_s = self._draw.uniform(0, _JITTER_S if most_steps > _MOST_ENDING_STEPS else _ENDING_JITTER_S)
+        give_up_s = time.monotonic() + _DEADLINE_S
         process = self._start(words)
         while process.poll() is None and self._commits() < first + step and time.monotonic() < give_up_s:
             time.sleep(0.005)
