@@ -509,7 +509,7 @@ def test_what_is_held_fails_when_nothing_is_written_any_more(stage: Stage, monke
     answer(router, 1)
     assert offsets(futures) == [0, 1, None, None, None]
     for future in futures[2:]:
-        with pytest.raises(KafkaError, match="was not decided .*offset"):
+        with pytest.raises(KafkaError, match=r"was not decided .*offset"):
             future.get(timeout=0)
     router.routed.flush()
     router.routed.close()
