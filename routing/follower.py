@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from headroom.planning.migration import Split
 from headroom.planning.migration.agreement import split_of
@@ -15,6 +17,12 @@ from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
 READ_TIMEOUT_S = 10.0
 # Methods by which the offsets of clients change at the end offset. Mirrors and links copy records themselves.
 _ROUTED = (MigrationMethod.ROUTED.value, MigrationMethod.DRAINED.value)
+# Interval at which clusters and topics are compared with what was agreed, seconds.
+_COMPARE_S = 1.0
+
+
+class ReplacedError(HeadroomError):
+    """A cluster, or a topic, is another one than was agreed about: the same offsets are of other records."""
 
 
 class AgreementFollower:
@@ -34,6 +42,9 @@ class AgreementFollower:
         self._is_complete = False
         # Computed only when something is new: there may be thousands of partitions, and a report many times a second.
         self._is_noted = False
+        self._next_compare = 0.0
+        # Topics that were the agreed ones. Metadata that is older than an agreement shows no replacement.
+        self._known_topics: set[tuple[str, str, str]] = set()
 
     def read(self, wait_s: float = 0.0, timeout_s: float = READ_TIMEOUT_S) -> bool:
         """Read what is new, and return whether something is.
@@ -57,7 +68,40 @@ class AgreementFollower:
 
     def is_final(self, error: Exception) -> bool:
         """Return whether an error will not pass: a record cannot be read, or the router's name is another's."""
-        return isinstance(error, NameTakenError) or self._reader.failure is not None
+        return isinstance(error, (NameTakenError, ReplacedError)) or self._reader.failure is not None
+
+    def require_same(self, origin: Any, target: Any) -> None:
+        """Refuse to continue once a cluster or a topic in use was replaced, as the clients' metadata shows it.
+
+        An origin that is over may be deleted, and its address be another cluster's.
+
+        Args:
+            origin: metadata of the router's client of the origin.
+            target: metadata of its client of the target.
+
+        Raises:
+            ReplacedError: one is another one now.
+        """
+        now_s = time.monotonic()
+        if now_s < self._next_compare:
+            return
+        self._next_compare = now_s + _COMPARE_S
+        for cluster, metadata, own in self._used(origin, target):
+            agreed = own.origin_cluster_id if cluster == "origin" else own.target_cluster_id
+            if metadata.cluster_id not in (None, agreed):
+                rule = f"is the cluster {metadata.cluster_id} now, and {agreed} was agreed about"
+                raise ReplacedError(f"the {cluster} of {own.name}", rule, "Give the router the addresses of that one.")
+            agreed_id = own.origin_topic_id if cluster == "origin" else own.target_topic_id
+            found = metadata.topic_id(own.topic)
+            if agreed_id is None or found is None:
+                continue
+            if str(found) == agreed_id:
+                self._known_topics.add((cluster, own.topic, agreed_id))
+            elif (cluster, own.topic, agreed_id) in self._known_topics:
+                rule = f"was recreated on the {cluster} since the agreement: its id is {found}, not {agreed_id}"
+                raise ReplacedError(
+                    f"topic {own.topic}", rule, "Its offsets are other ones: end the migration by hand."
+                )
 
     def splits(self) -> dict[TopicPartition, Split]:
         """Return the split of each partition in a migration between the two clusters.
@@ -84,6 +128,15 @@ class AgreementFollower:
             self._reporter.agree(numbers)
             self._is_noted = True
         self._reporter.write()
+
+    def _used(self, origin: Any, target: Any) -> Iterator[tuple[str, Any, PartitionAgreement]]:
+        """Yield each cluster whose records count, with its metadata and an agreement on a topic there."""
+        for own in self._own().values():
+            split = split_of(own)
+            if split.is_in_use:
+                yield "target", target, own
+            if split.is_in_use and not split.is_origin_over:
+                yield "origin", origin, own
 
     def _own(self) -> Mapping[TopicPartition, PartitionAgreement]:
         origin, target = self._clusters

@@ -175,6 +175,7 @@ def resumed_at(split: Split | None, origin_committed: int | None, target_committ
 
     A reader commits the end offset on the origin before it commits anything on the target. So a group that is below the
     end offset on the origin has not passed it, whatever it committed on a target that was in use for something else.
+    Once the origin is over, it commits on the target alone.
 
     Args:
         split: partition; None without a migration.
@@ -188,4 +189,10 @@ def resumed_at(split: Split | None, origin_committed: int | None, target_committ
     if on_target is None:
         # Whatever it read on the origin from the end offset on was dropped.
         return on_origin if on_origin is None else min(on_origin, split.end_offset)
-    return on_target if on_origin is None or on_origin >= split.end_offset or not split.origin_up else on_origin
+    if split.is_origin_over:
+        return on_target
+    if not split.origin_up:
+        # The base alone is no sign of it on a target that was in use before: only the origin knows.
+        is_of_before = on_origin is None and split.target_base_offset > 0 and on_target == split.end_offset
+        return None if is_of_before else on_target
+    return on_target if on_origin is None or on_origin >= split.end_offset else on_origin

@@ -24,6 +24,8 @@ from headroom.schemas.migrations import (
 _POLL_MS = 100
 # What the consumer has to be: an agreement of an open or aborted transaction is none.
 _NEEDED = {"isolation_level": "read_committed", "enable_auto_commit": False, "group_id": None}
+# A topic that was truncated or recreated must not be read on from somewhere else.
+_NO_RESET = {"auto_offset_reset": "none"}
 
 
 def reader_options(connection: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def reader_options(connection: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         connection: options with which a client connects to the target cluster.
     """
-    return {**connection, **_NEEDED}
+    return {**connection, **_NEEDED, **_NO_RESET}
 
 
 PartitionKey = tuple[str, keys.TopicPartition]
@@ -46,7 +48,9 @@ class AgreementReader:
     Attributes:
         agreements: what was agreed, by id of the origin cluster and partition.
         reports: reports of routers by name.
-        failure: record that cannot be read, behind which nothing is; None if there is none.
+        highest: highest number of an agreement by migration, also of those that were withdrawn, as far as the topic still
+            has them.
+        failure: why nothing is read any more: a record that cannot be, or another topic; None if there is none.
     """
 
     def __init__(self, consumer: KafkaConsumer) -> None:
@@ -64,6 +68,8 @@ class AgreementReader:
         self._found = False
         self._next_offset = 0
         self._end: int | None = None
+        self._topic_id: Any = None
+        self.highest: dict[str, int] = {}
         self.failure: HeadroomError | None = None
         self.agreements: dict[PartitionKey, PartitionAgreement] = {}
         self.reports: dict[str, RouterReport] = {}
@@ -72,6 +78,10 @@ class AgreementReader:
     def at_end(self) -> bool:
         """Whether all records were read that were in the topic when its end was last looked up."""
         return self._end is not None and self._next_offset >= self._end and self.failure is None
+
+    def has_read(self, offset: int) -> bool:
+        """Return whether the record at an offset was read, or is none."""
+        return self._next_offset > offset
 
     def exists(self) -> bool:
         """Return whether the topic exists on the target cluster.
@@ -89,13 +99,14 @@ class AgreementReader:
             timeout_s: longest time, seconds.
 
         Raises:
-            HeadroomError: the topic does not exist, its end was not reached in time, or a record cannot be read.
+            HeadroomError: the topic does not exist or is another one than before, its end was not reached in time, or a
+                record cannot be read.
         """
         deadline = time.monotonic() + timeout_s
         try:
             self._find_topic()
             self._end = None
-            self._end = self._consumer.end_offsets([self._partition])[self._partition]
+            self._end = self._looked_up_end()
             while not self.at_end and time.monotonic() < deadline:
                 self._poll(_POLL_MS)
         except KafkaError as error:
@@ -131,9 +142,29 @@ class AgreementReader:
                 "the topic does not exist on the target cluster",
                 "Create it first, by `create_migrations_topic` of headroom.routing.agreement.",
             )
+        partitions = self._consumer.partitions_for_topic(MIGRATIONS_TOPIC) or {0}
+        if len(partitions) > 1:
+            rule = f"has {len(partitions)} partitions, so the order of its records is unknown"
+            raise HeadroomError(
+                f"topic {MIGRATIONS_TOPIC}", rule, "Create it again with one, before anything is agreed."
+            )
         self._consumer.assign([self._partition])
         self._consumer.seek_to_beginning(self._partition)
         self._found = True
+
+    def _looked_up_end(self) -> int:
+        end: int = self._consumer.end_offsets([self._partition])[self._partition]
+        topic_id = self._consumer._cluster.topic_id(MIGRATIONS_TOPIC)
+        if self._topic_id is not None and topic_id not in (None, self._topic_id):
+            rule = f"was recreated: its id is {topic_id}, not {self._topic_id}, and what was agreed is gone"
+            remedy = "Find out by whom. Start the routers again once the migrations are agreed about again."
+            self.failure = HeadroomError(f"topic {MIGRATIONS_TOPIC}", rule, remedy)
+            raise self.failure
+        self._topic_id = self._topic_id or topic_id
+        if end < self._next_offset:
+            # A new leader may be behind for a moment.
+            raise self._not_at_end(f"it ends at offset {end}, and was read up to {self._next_offset}")
+        return end
 
     def _poll(self, timeout_ms: int) -> bool:
         if self.failure is not None:
@@ -155,6 +186,7 @@ class AgreementReader:
     def _keep(self, record: MigrationRecord) -> None:
         if isinstance(record, PartitionAgreement):
             self.agreements[record.origin_cluster_id, record.name] = record
+            self.highest[record.migration] = max(record.number, self.highest.get(record.migration, 0))
         elif isinstance(record, RouterReport):
             self.reports[record.router] = record
         elif isinstance(record.removes, str):

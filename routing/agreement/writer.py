@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,9 @@ from headroom.schemas.migrations import MIGRATIONS_TOPIC, PartitionAgreement
 
 # An open transaction of a writer that died holds back all readers for at most this time.
 _TRANSACTION_TIMEOUT_MS = 10_000
+# Longest reading before a change, seconds.
+_READ_S = 10.0
+_PAUSE_S = 0.02
 _FENCED = (ProducerFencedError, InvalidProducerEpochError)
 
 
@@ -50,6 +54,8 @@ class AgreementWriter:
         self._migration = migration
         self._producer = producer
         self._reader = reader
+        # Last record that was written.
+        self._written: int | None = None
 
     def open(self, timeout_s: float) -> None:
         """Fence other writers of this migration, and then read what they agreed.
@@ -74,7 +80,7 @@ class AgreementWriter:
             withdrawn: planned partitions that leave the migration.
 
         Raises:
-            MigrationFencedError: another writer has taken over.
+            MigrationFencedError: another writer has taken over, or has changed one of the partitions.
             HeadroomError: a change is not allowed, or the write failed.
         """
         changes: dict[PartitionKey, tuple[bytes, PartitionAgreement | None]] = {
@@ -83,6 +89,7 @@ class AgreementWriter:
         changes |= {(new.origin_cluster_id, new.name): (new.key(), new) for new in agreements}
         for key, (_, after) in changes.items():
             self._check(key, after)
+        self._require_unchanged(changes)
         try:
             self._producer.begin_transaction()
             answers = [
@@ -91,12 +98,12 @@ class AgreementWriter:
             ]
             # A record that failed has to end this before its transaction is committed without it.
             self._producer.flush()
-            for answer in answers:
-                answer.get(timeout=0)
+            offsets = [answer.get(timeout=0).offset for answer in answers]
             self._producer.commit_transaction()
         except KafkaError as error:
             self._abort()
             raise self._failed(error) from error
+        self._written = max(offsets, default=self._written)
         for partition, (_, after) in changes.items():
             if after is None:
                 self._reader.agreements.pop(partition, None)
@@ -115,6 +122,23 @@ class AgreementWriter:
         if why is not None:
             rule = f"this change of the migration {self._migration} is not allowed: {why}"
             raise HeadroomError(str(key[1]), rule, "See what is agreed now, and agree on something else.")
+
+    def _require_unchanged(self, keys: Iterable[PartitionKey]) -> None:
+        """Check that nobody else has changed the partitions since they were read: a writer of another migration may."""
+        known = {key: self._reader.agreements.get(key) for key in keys}
+        deadline = time.monotonic() + _READ_S
+        self._reader.read_to_end(_READ_S)
+        # Readers get a transaction a moment after it is answered.
+        while self._written is not None and not self._reader.has_read(self._written):
+            if time.monotonic() > deadline:
+                rule, remedy = "its last change cannot be read yet", "See that the target answers; then try again."
+                raise HeadroomError(f"migration {self._migration}", rule, remedy)
+            time.sleep(_PAUSE_S)
+            self._reader.read_to_end(_READ_S)
+        for key, before in known.items():
+            if self._reader.agreements.get(key) != before:
+                rule = f"another writer has changed {key[1]} meanwhile"
+                raise MigrationFencedError(f"migration {self._migration}", rule, "Let only one run of it continue.")
 
     def _abort(self) -> None:
         try:

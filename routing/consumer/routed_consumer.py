@@ -86,6 +86,7 @@ class RoutedConsumer:
         self._listener = _Pausing(target)
         self._next_follow = 0.0
         self._next_group_poll = 0.0
+        self._next_origin_call = 0.0
         self._is_adopted = False
         self._is_origin_first = False
         self.follow()
@@ -155,12 +156,19 @@ class RoutedConsumer:
                 on_target[partition] = OffsetAndMetadata(found.offset)
                 if not reading.is_passed and _asks_origin(reading.split):
                     passed[partition] = OffsetAndMetadata(reading.split.end_offset)  # type: ignore[union-attr]
+        failure: KafkaError | None = None
         if on_origin:
-            self._origin.commit(on_origin)
+            try:
+                self._origin.commit(on_origin)
+            except KafkaError as error:
+                # What was read on the target does not depend on it.
+                failure = error
         if passed:
             self._commit_passed(passed)
         if on_target:
             self._target.commit(on_target)
+        if failure is not None:
+            raise failure
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the client offset of the next record; None while it is unknown."""
@@ -191,6 +199,7 @@ class RoutedConsumer:
         self._next_follow = time.monotonic() + _FOLLOW_S
         if self._follower.read():
             self._is_adopted = False
+        self._follower.require_same(self._origin._cluster, self._target._cluster)
         if not self._is_adopted:
             self._splits = dict(self._follower.splits())
             for partition, reading in self._readings.items():
@@ -253,19 +262,34 @@ class RoutedConsumer:
     def _start(self, partition: TopicPartition, split: Split | None) -> int | None:
         """Return the client offset at which the group continues; None while that cannot be read."""
         on_target = self._target.committed(partition, timeout_ms=_COMMITTED_TIMEOUT_MS)
-        is_up = True
-        on_origin: int | None = None
-        try:
-            on_origin = self._origin.committed(partition, timeout_ms=_COMMITTED_TIMEOUT_MS)
-        except KafkaError as error:
-            is_up = False
-            log.warning("%s: the origin did not answer (%s)", partition, type(error).__name__)
+        if split is not None and split.is_in_use and not _asks_origin(split):
+            # The origin may be gone, and each partition would wait for it.
+            known = resumed_at(split, None, on_target)
+            if known is not None:
+                return known
+        is_up, on_origin = self._committed_on_origin(partition)
         start = resumed_at(split and replace(split, origin_up=is_up), on_origin, on_target)
         if start is not None:
             return start
         if not _asks_origin(split):
             return None if split is None else split.end_offset
         return self._reset(partition, split) if is_up else None
+
+    def _committed_on_origin(self, partition: TopicPartition) -> tuple[bool, int | None]:
+        """Return whether the origin answered, and what the group has committed there.
+
+        One that hangs is asked a fifth of the time at most: a poll with many partitions would take minutes.
+        """
+        began_s = time.monotonic()
+        if began_s < self._next_origin_call:
+            return False, None
+        try:
+            return True, self._origin.committed(partition, timeout_ms=_COMMITTED_TIMEOUT_MS)
+        except KafkaError as error:
+            now_s = time.monotonic()
+            self._next_origin_call = now_s + 4 * (now_s - began_s)
+            log.warning("%s: the origin did not answer (%s)", partition, type(error).__name__)
+            return False, None
 
     def _reset(self, partition: TopicPartition, split: Split | None) -> int | None:
         """Return the client offset for a group that has committed none."""
@@ -361,13 +385,25 @@ class RoutedConsumer:
         limit = reading.origin_limit()
         if limit is None or (self._origin.highwater(partition) or 0) < limit:
             return
-        if reading.next_offset >= limit or self._origin.position(partition) >= limit:
-            self._go(partition, reading, max(reading.next_offset, limit))
+        if reading.next_offset >= limit:
+            self._go(partition, reading, reading.next_offset)
+        elif self._origin.position(partition) >= limit:
+            reading.skipped += self._deleted_before(partition, reading, limit)
+            self._go(partition, reading, limit)
+
+    def _deleted_before(self, partition: TopicPartition, reading: RoutedPartition, limit: int) -> int:
+        """Return how many offsets below the limit retention has deleted unread; holes count for none."""
+        try:
+            first: int = self._origin.beginning_offsets([partition])[partition]
+        except KafkaError as error:
+            log.warning("%s: how many records were missed is unknown (%s)", partition, type(error).__name__)
+            return 0
+        return max(0, min(first, limit) - reading.next_offset)
 
     def _commit_passed(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit on the origin that the end offset was passed, before anything is committed on the target."""
         try:
-            self._origin.commit(offsets)
+            self._origin.commit(offsets, timeout_ms=_COMMITTED_TIMEOUT_MS)
         except KafkaError as error:
             # Tried again with each commit. Meanwhile a restart may read records below the end offset again.
             log.warning("the origin did not take a commit (%s)", type(error).__name__)

@@ -99,6 +99,8 @@ class PartitionRoute:
         self._held_bytes = 0
         self._stopped = False
         self._closed = False
+        # Outcome of what is not decided when the route ends; None until then.
+        self._ended: Any = None
         self._epoch: int | None = None
         self._acknowledged_end: int | None = None
         self.shift: int | None = None
@@ -182,6 +184,22 @@ class PartitionRoute:
         """Wait until no record is held or on its way to the origin; return False if some are when time is up."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._sent or self._beyond or self._waiting), timeout_s)
+
+    def end(self, why: str) -> None:
+        """Fail the records that are held, because nothing will be agreed; those on their way are still answered.
+
+        Args:
+            why: reason, for people.
+        """
+        with self._changed:
+            self._ended = failed(KafkaError(f"the cluster of this record was not decided ({self._name}): {why}"))
+            self._closed = self._stopped = True
+            left = [*self._beyond, *self._waiting]
+            self._beyond.clear()
+            self._waiting.clear()
+            self._changed.notify_all()
+        for future in left:
+            future.decide(self._ended)
 
     def close(self) -> None:
         """Fail all records that are not decided."""
@@ -287,17 +305,23 @@ class PartitionRoute:
         answer = future.answer
         if answer.exception is not None:
             return [future]
-        if answer.value.offset < 0 and self._split is not None:
+        if answer.value.offset < 0:
+            if self._split is None:
+                # Acknowledged, as without the library.
+                return [future]
             future.answer = failed(UnknownFateError(f"no offset was reported ({self._name})"))
             return [future]
         if answer.value.offset < self._kept_below:
             return self._keep([future])
         self._stopped = True
+        if self._ended is not None:
+            future.answer = self._ended
+            return [future]
         self._beyond.append(future)
         return []
 
     def _keep(self, futures: list[RoutedFuture]) -> list[RoutedFuture]:
-        """Acknowledge records that are below the end offset."""
+        """Acknowledge records that are below the end offset, with known offsets."""
         if futures:
             self._note_epoch()
             self._acknowledged_end = futures[-1].answer.value.offset + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any
 
@@ -86,6 +86,8 @@ class RoutedProducer:
         self._follower = AgreementFollower(reader, self._reporter, clusters)
         # Replaced as a whole, never changed: ``send`` reads it without a lock.
         self._routes: _Routes = {}
+        # Topics of which the origin has nothing that counts: it may have been deleted there.
+        self._left: frozenset[str] = frozenset()
         self._failure: Exception | None = None
         self._is_adopted = False
         self._is_guarded = True
@@ -120,7 +122,8 @@ class RoutedProducer:
         by_partition = routes.get(topic)
         if by_partition is not None:
             if partition is None:
-                partition = self._partition(topic, key, key, value, value, self._origin._metadata)
+                metadata = (self._target if topic in self._left else self._origin)._metadata
+                partition = self._partition(topic, key, key, value, value, metadata)
             route = by_partition.get(partition)
             if route is not None:
                 if key is None and value is None:
@@ -186,7 +189,8 @@ class RoutedProducer:
 
     def partitions_for(self, topic: str) -> set[int] | None:
         """Return the partitions of a topic, which are the same on both clusters."""
-        partitions: set[int] | None = self._origin.partitions_for(topic)
+        producer = self._target if topic in self._left else self._origin
+        partitions: set[int] | None = producer.partitions_for(topic)
         return partitions
 
     def follow(self, wait_s: float = 0.0) -> None:
@@ -202,6 +206,7 @@ class RoutedProducer:
         with self._following:
             if self._follower.read(wait_s):
                 self._is_adopted = False
+            self._follower.require_same(self._origin._metadata, self._target._metadata)
             if not self._is_adopted:
                 self._adopt()
                 self._is_adopted = True
@@ -224,6 +229,8 @@ class RoutedProducer:
                 if self._follower.is_final(error):
                     log.error("nothing is written any more: %s", error)
                     self._failure = error
+                    for route in self._all_routes():
+                        route.end(str(error))
                     return
                 # What is not known here has not started: it waits for this router.
                 log.warning("agreements are read again later: %s", error)
@@ -231,9 +238,14 @@ class RoutedProducer:
 
     def _adopt(self) -> None:
         splits = self._follower.splits()
-        for name in splits:
-            self._check_partitions(name.topic)
-        new = [name for name in splits if name.partition not in self._routes.get(name.topic, {})]
+        needed = {name.topic for name, split in splits.items() if not (split.is_in_use and split.is_origin_over)}
+        self._left = frozenset(name.topic for name in splits) - needed
+        refused = self._refused_topics(needed)
+        new = [
+            name
+            for name in splits
+            if name.topic not in refused and name.partition not in self._routes.get(name.topic, {})
+        ]
         if new:
             routes = {topic: dict(by_partition) for topic, by_partition in self._routes.items()}
             for name in new:
@@ -246,13 +258,27 @@ class RoutedProducer:
                 split = splits.get(TopicPartition(topic, partition))
                 if split != route.split:
                     route.adopt(split)
+        for error in refused.values():
+            raise error
 
-    def _check_partitions(self, topic: str) -> None:
-        """Look up the topic on both clusters, so that no later ``send`` has to wait for it."""
-        on_origin, on_target = self._origin.partitions_for(topic), self._target.partitions_for(topic)
-        if on_origin != on_target:
-            rule = f"the origin has {len(on_origin or ())} partitions, the target {len(on_target or ())}"
-            raise HeadroomError(f"topic {topic}", rule, "Give both the same number before you agree on a migration.")
+    def _refused_topics(self, needed: Collection[str]) -> dict[str, HeadroomError]:
+        """Return the topics that have other partitions on the target than on the origin, with the errors.
+
+        It looks up all topics, so that no later ``send`` has to wait for them.
+
+        Args:
+            needed: topics that are still written to the origin, or read there.
+        """
+        refused = {}
+        for topic in sorted(needed):
+            on_origin, on_target = self._origin.partitions_for(topic), self._target.partitions_for(topic)
+            if on_origin != on_target:
+                rule = f"the origin has {len(on_origin or ())} partitions, the target {len(on_target or ())}"
+                remedy = "Give both the same number before you agree on a migration."
+                refused[topic] = HeadroomError(f"topic {topic}", rule, remedy)
+        for topic in sorted(self._left):
+            self._target.partitions_for(topic)
+        return refused
 
     def _new_route(self, name: TopicPartition) -> PartitionRoute:
         return PartitionRoute(name, self._origin, self._target, self._reporter.acknowledged, self._max_held_bytes)

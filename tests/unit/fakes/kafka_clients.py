@@ -37,6 +37,7 @@ class FakeCluster:
     logs: dict[TopicPartition, list[Stored]] = field(default_factory=lambda: defaultdict(list))
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     epochs: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
+    topic_ids: dict[str, str] = field(default_factory=dict)
     # Producer with each transactional id that is not fenced.
     writers: dict[str, FakeProducer] = field(default_factory=dict)
 
@@ -45,6 +46,9 @@ class FakeCluster:
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
         return set(range(self.topics_[topic])) if topic in self.topics_ else None
+
+    def topic_id(self, topic: str) -> str | None:
+        return self.topic_ids.get(topic)
 
     available_partitions_for_topic = partitions_for_topic
 

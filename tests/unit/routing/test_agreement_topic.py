@@ -6,7 +6,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
-from headroom.routing.agreement import AgreementReader, AgreementWriter
+from headroom.routing.agreement import AgreementReader, AgreementWriter, MigrationFencedError, reader_options
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition as Name
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, RouterReport
@@ -25,8 +25,8 @@ def reader(cluster: FakeCluster) -> AgreementReader:
     return AgreementReader(FakeConsumer(cluster))
 
 
-def writer(cluster: FakeCluster) -> AgreementWriter:
-    opened = AgreementWriter("move", FakeProducer(cluster, transactional_id="move"), reader(cluster))
+def writer(cluster: FakeCluster, migration: str = "move") -> AgreementWriter:
+    opened = AgreementWriter(migration, FakeProducer(cluster, transactional_id=migration), reader(cluster))
     opened.open(1.0)
     return opened
 
@@ -133,3 +133,67 @@ def test_a_change_that_is_not_allowed_is_not_written_nor_are_the_others() -> Non
     with pytest.raises(HeadroomError, match="of the migration other"):
         writes.write([agreement(migration="other")])
     assert len(cluster.logs[LOG]) == size
+
+
+def test_what_another_migration_has_agreed_meanwhile_is_not_overwritten() -> None:
+    """Two writers of other names do not fence each other. The second one knows nothing of the first one's start."""
+    cluster = target()
+    first, second = writer(cluster), writer(cluster, "other")
+    first.write([agreement()])
+    first.write([agreement(status="migrating")])
+    with pytest.raises(MigrationFencedError, match="another writer has changed orders-0 meanwhile"):
+        second.write([agreement(migration="other")])
+    with pytest.raises(HeadroomError, match="migration move"):
+        second.write([agreement(migration="other")])
+    assert read(cluster).agreements == {KEY: agreement(status="migrating")}
+
+
+def test_a_change_waits_until_the_one_before_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its transaction ends a moment after the answer: what is read then is older than what was written."""
+    cluster = target()
+    writes = writer(cluster)
+    writes.write([agreement()])
+    size = len(cluster.logs[LOG])
+    writes.write([agreement(status="migrating")])
+    monkeypatch.setattr("headroom.routing.agreement.writer._READ_S", 0.05)
+    writes._reader._consumer.end_offsets = lambda partitions: {LOG: size}  # type: ignore[method-assign]
+    with pytest.raises(HeadroomError, match="its last change cannot be read yet"):
+        writes.write([agreement(status="migrated")])
+
+
+def test_the_highest_number_is_known_after_its_partition_was_withdrawn() -> None:
+    cluster = target()
+    writes = writer(cluster)
+    writes.write([agreement(number=4)])
+    writes.write([agreement(number=2, partition=1)], withdrawn=[agreement(number=4)])
+    assert read(cluster).highest == {"move": 4}
+
+
+def test_a_topic_that_was_recreated_is_not_read_on() -> None:
+    """Its offsets are of other records, so that agreements would be passed over."""
+    cluster = target()
+    cluster.topic_ids[MIGRATIONS_TOPIC] = "first"
+    writer(cluster).write([agreement()])
+    reads = read(cluster)
+    assert "auto_offset_reset" in reader_options({})
+    cluster.logs[LOG].clear()
+    with pytest.raises(HeadroomError, match="ends at offset 0, and was read up to 2"):
+        reads.read_to_end(1.0)
+    # A leader that was behind.
+    assert (reads.failure, reads.at_end) == (None, False)
+    cluster.topic_ids[MIGRATIONS_TOPIC] = "second"
+    for _ in range(2):
+        with pytest.raises(HeadroomError, match="was recreated: its id is second, not first"):
+            reads.read_to_end(1.0)
+    assert reads.failure is not None
+
+
+def test_a_topic_with_several_partitions_is_refused() -> None:
+    with pytest.raises(HeadroomError, match="has 3 partitions"):
+        read(FakeCluster("new", {MIGRATIONS_TOPIC: 3}))
+
+
+def read(cluster: FakeCluster) -> AgreementReader:
+    reads = reader(cluster)
+    reads.read_to_end(1.0)
+    return reads

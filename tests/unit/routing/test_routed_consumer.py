@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError, NoOffsetForPartitionError
 
 from headroom.routing import RoutedConsumer
 from headroom.schemas.errors import HeadroomError
-from tests.unit.builders.agreements import agreement
-from tests.unit.builders.routing import P0, Stage
+from tests.unit.builders.agreements import TOPIC, agreement
+from tests.unit.builders.routing import P0, Consuming, Stage
 from tests.unit.fakes.kafka_clients import FakeConsumer, FakeProducer, Stored
 
 
@@ -258,3 +260,130 @@ def test_consumers_with_other_options_are_refused(
             stage.reader(),
             "reader",
         )
+
+
+@pytest.mark.parametrize("change", [{"status": "aged"}, {"ignore_origin": True}])
+@pytest.mark.parametrize("is_down", [False, True])
+def test_a_group_that_left_an_origin_that_is_over_continues_where_it_committed(
+    stage: Stage, change: dict[str, Any], is_down: bool
+) -> None:
+    """It had read 4 of 10 on the origin, and commits on the target alone from then on."""
+    start(stage)
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    reading.routed.commit()
+    stage.agree(agreement(**{"status": "migrating", **change}))
+    reading.routed.follow()
+    assert reading.read(max_records=2) == EXPECTED[10:12]
+    reading.routed.commit()
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 4}, {P0: 5})
+    restarted = stage.consumer()
+    restarted.origin.fails = KafkaConnectionError() if is_down else None
+    assert restarted.read_all() == EXPECTED[12:]
+    assert restarted.routed.skipped(P0) == 0
+
+
+def test_an_unread_origin_that_does_not_answer_is_not_passed_by_what_the_target_had_before(stage: Stage) -> None:
+    """The base is all that the group has there, from when the target was used for something else."""
+    start(stage)
+    stage.origin.committed[P0] = 8
+    stage.target.committed[P0] = 3
+    reading = stage.consumer()
+    reading.origin.fails = KafkaConnectionError()
+    assert reading.read_all() == []
+    reading.origin.fails = None
+    assert reading.read_all() == EXPECTED[8:]
+
+
+def test_what_is_read_on_the_target_is_committed_while_the_origin_takes_nothing(stage: Stage) -> None:
+    other = TopicPartition(TOPIC, 1)
+    start(stage)
+    stage.agree(agreement(partition=1, end_offset=2))
+    stage.agree(agreement(partition=1, end_offset=2, status="migrating"))
+    reading = stage.consumer(given=(P0, other), max_poll_records=50)
+    stage.origin.logs[other].append(Stored(b"k", b"0"))
+    reading.read_all()
+    assert (reading.routed.position(P0), reading.routed.position(other)) == (13, 1)
+    reading.origin.fails = KafkaConnectionError()
+    with pytest.raises(KafkaConnectionError):
+        reading.routed.commit()
+    assert stage.target.committed == {P0: 6}
+
+
+def test_an_origin_that_hangs_is_not_asked_about_one_partition_after_the_other(stage: Stage) -> None:
+    names = [TopicPartition(TOPIC, partition) for partition in range(6)]
+    reading = stage.consumer(given=names)
+    calls = []
+
+    def hang(partition: TopicPartition, timeout_ms: int | None = None) -> int | None:
+        calls.append(partition)
+        time.sleep(0.05)
+        raise KafkaConnectionError
+
+    reading.origin.committed = hang  # type: ignore[method-assign]
+    assert reading.read() == []
+    assert calls == names[:1]
+
+
+def test_records_that_retention_deleted_before_the_end_offset_count_as_skipped(stage: Stage) -> None:
+    """The client is reset to the log start, 10, as it asks for 4."""
+    start(stage)
+    reading = stage.consumer(max_poll_records=4)
+    assert reading.read() == EXPECTED[:4]
+    reading.origin.seek(P0, 11)
+    reading.origin.beginning_offsets = lambda partitions: {P0: 11}  # type: ignore[method-assign]
+    assert reading.read_all() == EXPECTED[10:]
+    assert reading.routed.skipped(P0) == 6
+
+
+def test_a_hole_at_the_end_offset_counts_for_nothing(stage: Stage) -> None:
+    stage.origin.logs[P0][8:] = [Stored(None, None)] * 2
+    start(stage)
+    reading = stage.consumer()
+    reading.read_all()
+    assert reading.routed.skipped(P0) == 0
+
+
+@pytest.mark.parametrize("side", ["origin", "target"])
+def test_nothing_is_read_of_a_cluster_or_topic_that_was_replaced(stage: Stage, side: str) -> None:
+    cluster = getattr(stage, side)
+    cluster.topic_ids[TOPIC] = "first"
+    stage.agree(agreement(**{f"{side}_topic_id": "first"}))
+    stage.agree(agreement(**{f"{side}_topic_id": "first", "status": "migrating"}))
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    cluster.topic_ids[TOPIC] = "second"
+    with pytest.raises(HeadroomError, match=f"was recreated on the {side} since the agreement: its id is second"):
+        poll_until_compared(reading)
+    cluster.topic_ids[TOPIC] = "first"
+    reading.read()
+    cluster.cluster_id = "third"
+    with pytest.raises(HeadroomError, match="is the cluster third now"):
+        poll_until_compared(reading)
+
+
+def poll_until_compared(reading: Consuming) -> None:
+    """Poll at a time at which clusters are compared."""
+    reading.routed._follower._next_compare = reading.routed._next_follow = 0.0
+    reading.read()
+
+
+def test_metadata_that_is_older_than_the_agreement_shows_no_replacement(stage: Stage) -> None:
+    stage.origin.topic_ids[TOPIC] = "older"
+    stage.agree(agreement(origin_topic_id="newer"))
+    stage.agree(agreement(origin_topic_id="newer", status="migrating"))
+    reading = stage.consumer()
+    assert reading.read_all() == EXPECTED
+    poll_until_compared(reading)
+
+
+def test_an_origin_that_is_over_may_be_replaced(stage: Stage) -> None:
+    stage.origin.topic_ids[TOPIC] = "first"
+    start(stage, status="migrating")
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    stage.agree(agreement(status="aged"))
+    stage.origin.cluster_id = "third"
+    reading.routed._follower._next_compare = 0.0
+    reading.routed.follow()
+    assert reading.read_all() == EXPECTED[10:]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from kafka import TopicPartition
-from kafka.errors import IllegalStateError, KafkaTimeoutError
+from kafka.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from kafka.partitioner import StickyPartitioner
 
 from headroom.routing import RoutedProducer
@@ -453,3 +454,103 @@ def test_a_target_that_does_not_answer_stops_no_producer(stage: Stage) -> None:
         router.routed.follow()
     assert not router.routed._follower.is_final(KafkaTimeoutError())
     send(router, b"a")
+
+
+@pytest.mark.parametrize("created_again", [None, 3])
+def test_a_topic_that_was_deleted_on_an_origin_that_is_over_is_not_needed_there(
+    stage: Stage, created_again: int | None
+) -> None:
+    """A client of the origin may create it again, with another number of partitions."""
+    running = migrating(stage, 0)
+    stage.agree(agreement(end_offset=0, status="aged"))
+    running.routed.follow()
+    others = {topic: count for topic, count in stage.origin.topics_.items() if topic != TOPIC}
+    stage.origin.topics_ = others if created_again is None else {**others, TOPIC: created_again}
+    new = stage.producer("writer-2")
+    for router in (running, new):
+        future = router.routed.send(TOPIC, b"value", key=b"key")
+        assert router.routed.partitions_for(TOPIC) == {0}
+        assert router.target.answer(P0)
+        assert future.is_done
+    assert (stage.origin.values(TOPIC), stage.target.values(TOPIC)) == ([], [b"value"] * 2)
+
+
+def test_a_topic_with_other_partitions_holds_back_no_other_topic(stage: Stage) -> None:
+    router = stage.producer()
+    stage.target.topics_ = {**stage.target.topics_, TOPIC: 2}
+    stage.agree(agreement(), agreement(topic="other", end_offset=0))
+    with pytest.raises(HeadroomError, match="the origin has 1 partitions, the target 2"):
+        router.routed.follow()
+    # The one is held, the other is written as if there were no migration; and nothing is agreed to.
+    (plain,) = send(router, b"a")
+    router.routed.send("other", b"b", partition=0)
+    answer(router, 1)
+    assert router.origin.answer(TopicPartition("other", 0))
+    assert plain.value.offset == 0
+    assert not router.routed._all_routes()[0].flush(0)
+    assert stage.agreed() == {}
+
+
+def test_what_is_held_fails_when_nothing_is_written_any_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E is 1, and is never reached by a start: a flush and a close would wait for ever."""
+    monkeypatch.setattr("headroom.routing.producer.routed_producer._FOLLOW_S", 0.001)
+    router = stage.producer()
+    stage.agree(agreement(end_offset=2))
+    wait_for(lambda: stage.agreed() == {"writer": 1})
+    futures = send(router, b"a", b"b", b"c", b"d")
+    answer(router, 1)
+    router.origin.answer(P0)
+    router.origin.answer(P0)
+    futures += send(router, b"e")
+    stage.target.logs[TopicPartition(MIGRATIONS_TOPIC, 0)].append(Stored(b"x", b"y"))
+    router.routed._thread.join(5)
+    wait_for(lambda: futures[4].is_done)
+    # d is still on its way: it lands beyond the end offset.
+    answer(router, 1)
+    assert offsets(futures) == [0, 1, None, None, None]
+    for future in futures[2:]:
+        with pytest.raises(KafkaError, match=r"was not decided .*offset"):
+            future.get(timeout=0)
+    router.routed.flush()
+    router.routed.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_an_answer_without_an_offset_lowers_no_acknowledged_end(stage: Stage) -> None:
+    """As without the library it is acknowledged after a migration was withdrawn."""
+    router = stage.producer()
+    planned = agreement(end_offset=10)
+    stage.agree(planned)
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 1)
+    stage.writer.write([], withdrawn=[planned])
+    router.routed.follow()
+    sent = router.origin.waiting[P0].popleft()
+    sent.acknowledge(-1)
+    assert futures[1].get(timeout=0).offset == -1
+    stage.origin.epochs[P0] += 1
+    router.routed.follow()
+    assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 0, 1),)
+
+
+def reported(stage: Stage) -> tuple[AcknowledgedEnd, ...]:
+    reader = stage.reader()
+    reader.read_to_end(1.0)
+    return reader.reports["writer"].acknowledged
+
+
+@pytest.mark.parametrize("side", ["origin", "target"])
+def test_nothing_is_written_to_a_cluster_that_took_the_place_of_another(stage: Stage, side: str) -> None:
+    router = migrating(stage, 10)
+    getattr(stage, side).cluster_id = "third"
+    router.routed._follower._next_compare = 0.0
+    with pytest.raises(HeadroomError, match=f"the {side} of orders-0: is the cluster third now") as found:
+        router.routed.follow()
+    assert router.routed._follower.is_final(found.value)
