@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headroom.planning.migration.known import known_amount, known_offset
+from headroom.planning.migration.known import known_amount, known_float, known_offset
 
 
 def end_offset(position: int | None, offsets_per_s: float | None, prepare_s: float | None) -> int | None:
@@ -35,12 +35,13 @@ def reached_in_s(position: int | None, offsets_per_s: float | None, end_offset: 
     Returns:
         Seconds; 0.0 if it is there already, at whatever rate; None if it never gets there, or if that is unknown.
     """
-    start, end, rate = known_offset(position), known_offset(end_offset), known_amount(offsets_per_s)
+    start, end = known_offset(position), known_offset(end_offset)
     if start is None or end is None:
         return None
     if start >= end:
         return 0.0
+    rate = known_float(offsets_per_s)
     if not rate:
         return None
-    seconds = (end - start) / float(rate)
+    seconds = (end - start) / rate
     return seconds if math.isfinite(seconds) else None

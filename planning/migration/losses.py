@@ -37,7 +37,18 @@ def lost_to_retention(left: int | None, read_offsets_per_s: float | None, kept_s
     """
     if kept_s is None or (left is not None and left <= 0):
         return 0
+    if left is None or read_offsets_per_s is None:
+        return None
+    if _reads_twice(left, read_offsets_per_s, kept_s):
+        return 0
     rate, time_s = known_amount(read_offsets_per_s), known_amount(kept_s)
-    if left is None or rate is None or time_s is None:
+    if rate is None or time_s is None:
         return None
     return max(0, math.ceil(left - rate * time_s))
+
+
+def _reads_twice(left: int, read_offsets_per_s: float, kept_s: float) -> bool:
+    """Return whether a reader could read twice as much in time. Floats show that, and exact numbers take far longer."""
+    if read_offsets_per_s <= 0 or kept_s <= 0:
+        return False
+    return 2 * left < read_offsets_per_s * kept_s < math.inf

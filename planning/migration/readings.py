@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from headroom.planning.migration.known import known_offset
 
@@ -33,14 +34,17 @@ class TopicRules:
 
     def compacts(self) -> bool:
         """Return whether records of which there is a newer one are removed."""
-        return _COMPACT in self._policies()
+        return _COMPACT in _policies(self.cleanup_policy)
 
     def deletes(self) -> bool:
         """Return whether retention deletes records; it does if the policy is unknown."""
-        return self.cleanup_policy is None or _DELETE in self._policies()
+        return self.cleanup_policy is None or _DELETE in _policies(self.cleanup_policy)
 
-    def _policies(self) -> set[str]:
-        return {part.strip() for part in (self.cleanup_policy or "").split(",")}
+
+# Thousands of partitions and groups ask for the same few.
+@lru_cache(maxsize=64)
+def _policies(cleanup_policy: str | None) -> frozenset[str]:
+    return frozenset(part.strip() for part in (cleanup_policy or "").split(","))
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,9 @@ def client_offset(split: Split, target_offset: int | None) -> int | None:
     Returns:
         Client offset; None if an offset is unknown, or the record is from before the migration.
     """
-    shift, offset = split.shift, known_offset(target_offset)
-    return None if shift is None or offset is None or offset < split.target_base_offset else offset + shift
+    offset = known_offset(target_offset)
+    shift = None if offset is None else split.shift
+    return None if offset is None or shift is None or offset < split.target_base_offset else offset + shift
 
 
 def place(split: Split, client_offset: int | None) -> Place | None:
@@ -114,13 +115,14 @@ def place(split: Split, client_offset: int | None) -> Place | None:
         Place; None if nothing may be read now, because the end offset is unknown, the origin is down, or the target is
         not in use yet.
     """
-    end, base, offset = map(known_offset, (split.end_offset, split.target_base_offset, client_offset))
+    end, offset = known_offset(split.end_offset), known_offset(client_offset)
     if end is None or offset is None:
         return None
     origin_end = known_offset(split.origin_end)
     lost = origin_end is not None and offset >= origin_end
     if offset < end and not (lost or split.is_origin_over):
         return Place("origin", offset) if split.origin_up else None
+    base = known_offset(split.target_base_offset)
     if base is None or not split.is_in_use:
         return None
     return Place("target", base + max(0, offset - end), max(0, end - offset))

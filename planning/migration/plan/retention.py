@@ -69,16 +69,22 @@ def reader_retention(
         return ReaderRetention(None, gone if rules.retention_bytes < 0 else None, gone)
     kept_now_s = None if newest_age_s is None else max(0.0, rules.retention_ms / 1000 - newest_age_s)
     kept_s = kept_now_s if end_offset <= log.end else reached_in_s + rules.retention_ms / 1000
-    losses = [
-        0 if left <= 0 else None if kept is None else lost_to_retention(left, read_offsets_per_s, kept)
-        for left, kept in ((now, kept_now_s), (later, kept_s))
-    ]
-    known = [lost for lost in losses if lost is not None]
-    lost = max(known, default=0)
-    if len(known) < len(losses) or (rules.retention_bytes >= 0 and not lost):
+    lost_now, lost_later = _lost(now, kept_now_s, read_offsets_per_s), _lost(later, kept_s, read_offsets_per_s)
+    if lost_now is None or lost_later is None:
         return ReaderRetention(kept_s, None, gone)
+    lost = max(lost_now, lost_later)
+    if rules.retention_bytes >= 0 and not lost:
+        return ReaderRetention(kept_s, None, gone)
+    if not lost:
+        return ReaderRetention(kept_s, gone, gone)
     enough = _enough_ms(now, later, newest_age_s, end_offset > log.end, reached_in_s, read_offsets_per_s)
-    return ReaderRetention(kept_s, gone + lost, gone, enough if lost else None)
+    return ReaderRetention(kept_s, gone + lost, gone, enough)
+
+
+def _lost(left: int, kept_s: float | None, read_offsets_per_s: float | None) -> int | None:
+    if left <= 0:
+        return 0
+    return None if kept_s is None else lost_to_retention(left, read_offsets_per_s, kept_s)
 
 
 def _enough_ms(

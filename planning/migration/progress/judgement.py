@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from headroom.planning.migration.agreed_end import reached_in_s
 from headroom.planning.migration.agreement import split_of
-from headroom.planning.migration.known import known_amount, known_offset
+from headroom.planning.migration.known import known_float, known_offset
 from headroom.planning.migration.losses import lost_at_switch
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.migration.progress.reader import group_progress, partition_retention
@@ -28,7 +28,8 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     numbers = _numbers(believed)
     can_go, why = removable(believed, numbers)
     verdict, reason = verdict_of(believed, numbers, can_go, why)
-    return replace(numbers, removable=can_go, verdict=verdict, reason=reason)
+    # ``replace`` takes several times as long, and a tick may have tens of thousands of partitions.
+    return MigrationProgress(**{**vars(numbers), "removable": can_go, "verdict": verdict, "reason": reason})
 
 
 def _believed(reading: MigrationReading) -> MigrationReading:
@@ -51,11 +52,10 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
     agreed, log, rules = reading.agreement, reading.origin, reading.rules
     end, last = known_offset(agreed.end_offset), reading.last_origin_end
     start = known_offset(log.start)
-    rate = known_amount(reading.write_offsets_per_s)
     lag, mirror_eta_s = _mirror(reading)
     expected = reading.expected()
     # Once for all groups, of which there may be many.
-    split = split_of(agreed, reading.is_origin_up)
+    split, groups = split_of(agreed, reading.is_origin_up), reading.groups
     return MigrationProgress(
         topic=agreed.topic,
         partition=agreed.partition,
@@ -64,8 +64,8 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         method=reading.method.value,
         end_offset=end,
         left_offsets=_gap(log.end, last),
-        write_offsets_per_s=None if rate is None else float(rate),
-        switch_eta_s=reached_in_s(log.end, reading.write_offsets_per_s, last),
+        write_offsets_per_s=known_float(reading.write_offsets_per_s),
+        switch_eta_s=reading.switch_in_s,
         beyond_offsets=_gap(end, log.end),
         unstable_offsets=_gap(log.stable, log.end),
         lost_offsets=_lost(reading),
@@ -73,12 +73,12 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         mirror_lag_offsets=lag,
         mirror_eta_s=mirror_eta_s,
         kept_s=None if start is None else partition_retention(reading, start, None).kept_s,
-        acks=min(reading.acks, key=_acks_rank, default=None),
+        acks=min(reading.acks, key=_acks_rank) if reading.acks else None,
         min_insync_replicas=None if rules is None else rules.min_insync_replicas,
         unclean_elections=None if rules is None else rules.unclean_elections,
         missing_routers=reading.missing_routers,
         expected_ms=None if expected is None else expected[0],
-        groups=None if reading.groups is None else tuple(group_progress(reading, split, own) for own in reading.groups),
+        groups=None if groups is None else tuple(group_progress(reading, split, own) for own in groups),
     )
 
 

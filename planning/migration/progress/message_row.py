@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
@@ -17,14 +16,60 @@ Row = Mapping[str, Any]
 _KIND = "migrations"
 _NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-MOST_COUNTED, MOST_COUNTED)}
 _TYPES = dict(column.split(" ", 1) for column in typed_columns(_KIND))
-_SCALARS = {name: of for name, of in _TYPES.items() if "<" not in of}
+_RULES = ("cleanup_policy", "retention_ms", "retention_bytes", "min_insync_replicas", "unclean_elections")
 _NAMES = tuple(name for name, of in _TYPES.items() if of == "ARRAY<STRING>")
+
+
+class _ScalarColumns:
+    """Columns of a row or of one of its objects by their types, for a check of millions of values a tick.
+
+    Args:
+        types: type by column; those of arrays and objects are left out.
+    """
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self._types = types
+        self._numbers = [(name, *_NUMBERS[of]) for name, of in types.items() if of in _NUMBERS]
+        self._texts = [name for name, of in types.items() if of == "STRING"]
+        self._ratios = [name for name, of in types.items() if of == "DOUBLE"]
+        self._flags = [name for name, of in types.items() if of == "BOOLEAN"]
+
+    def require(self, values: Row) -> None:
+        """Check the values that are there.
+
+        Raises:
+            ValueError: one is none of its column.
+        """
+        get = values.get
+        for name, least, most in self._numbers:
+            value = get(name)
+            if value is not None and not (type(value) is int and least <= value <= most):
+                raise self._wrong(name)
+        for name in self._texts:
+            value = get(name)
+            if value is not None and not isinstance(value, str):
+                raise self._wrong(name)
+        for name in self._ratios:
+            value = get(name)
+            if value is not None and not (type(value) in (int, float) and math.isfinite(value)):
+                raise self._wrong(name)
+        for name in self._flags:
+            value = get(name)
+            if value is not None and not isinstance(value, bool):
+                raise self._wrong(name)
+
+    def _wrong(self, name: str) -> ValueError:
+        return ValueError(f"{name} is no {self._types[name]}")
+
+
+_SCALARS = _ScalarColumns({name: of for name, of in _TYPES.items() if "<" not in of})
 _STRUCTS = {
-    name: dict(field.split(" ") for field in of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", "))
+    name: _ScalarColumns(
+        dict(field.split(" ") for field in of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", "))
+    )
     for name, of in _TYPES.items()
     if "STRUCT<" in of
 }
-_AGREED = tuple(name.name for name in fields(PartitionAgreement))
 
 
 def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
@@ -42,6 +87,7 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
     if row["status"] not in STATUSES or row["method"] not in METHODS:
         return None
     origin, target = row.get("origin"), row.get("target")
+    of_origin, of_target = origin or {}, target or {}
     epochs = [epoch for epoch in row.get("epochs") or () if epoch.get("leader_epoch") is not None]
     groups, synced, copied = row.get("groups"), row.get("sync_origin_offset"), row.get("sync_target_offset")
     routers, missing = row.get("routers") or (), frozenset(row.get("missing_routers") or ())
@@ -54,11 +100,11 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         row.get("earlier_target_end"),
         origin is not None,
         row.get("origin_error") or "",
-        (origin or {}).get("topic_id"),
-        (target or {}).get("topic_id"),
+        of_origin.get("topic_id"),
+        of_target.get("topic_id"),
         _end_rate(origin),
         _end_rate(target),
-        (origin or {}).get("leader_end_offset"),
+        of_origin.get("leader_end_offset"),
         _rules(row),
         tuple(row.get("acks") or ()),
         {router: agreement.number for router in routers if router not in missing},
@@ -76,47 +122,44 @@ def _require_values(row: Row) -> None:
     Raises:
         ValueError: a value is none of its column, or a required one is missing.
     """
-    if not isinstance(row, dict) or any(row.get(name) is None for name in REQUIRED[_KIND]):
+    if not isinstance(row, dict) or not all(row.get(name) is not None for name in REQUIRED[_KIND]):
         raise ValueError("a row lacks a required column")
-    _require_scalars(row, _SCALARS)
+    _SCALARS.require(row)
     for name, columns in _STRUCTS.items():
         value = row.get(name)
-        for struct in [] if value is None else value if isinstance(value, list) else [value]:
+        for struct in () if value is None else value if isinstance(value, list) else (value,):
             if not isinstance(struct, dict):
                 raise ValueError(f"{name} is no object")
-            _require_scalars(struct, columns)
+            columns.require(struct)
     for name in _NAMES:
-        if not all(isinstance(text, str) for text in row.get(name) or ()):
-            raise ValueError(f"{name} has something else than names")
-
-
-def _require_scalars(values: Row, columns: Mapping[str, str]) -> None:
-    for name, of in columns.items():
-        value = values.get(name)
-        if value is not None and not _is_of(value, of):
-            raise ValueError(f"{name} is no {of}")
-
-
-def _is_of(value: Any, of: str) -> bool:
-    if of in _NUMBERS:
-        least, most = _NUMBERS[of]
-        return type(value) is int and least <= value <= most
-    if of == "DOUBLE":
-        return type(value) in (int, float) and math.isfinite(value)
-    return isinstance(value, bool if of == "BOOLEAN" else str)
+        for text in row.get(name) or ():
+            if not isinstance(text, str):
+                raise ValueError(f"{name} has something else than names")
 
 
 def _agreement(row: Row) -> PartitionAgreement:
-    known = {name: row[name] for name in _AGREED if row.get(name) is not None}
-    # Names are only counted and shown here.
+    get = row.get
     return PartitionAgreement(
-        **{
-            "number": 0,
-            "origin_cluster_id": "",
-            "target_cluster_id": "",
-            **known,
-            "routers": tuple(known.get("routers", ())),
-        }
+        migration=row["migration"],
+        number=get("number") or 0,
+        # Names are only counted and shown here.
+        origin_cluster_id=get("origin_cluster_id") or "",
+        target_cluster_id=get("target_cluster_id") or "",
+        topic=row["topic"],
+        partition=row["partition"],
+        origin_topic_id=get("origin_topic_id"),
+        target_topic_id=get("target_topic_id"),
+        end_offset=get("end_offset"),
+        target_base_offset=get("target_base_offset"),
+        status=row["status"],
+        ignore_origin=get("ignore_origin") or False,
+        origin_end=get("origin_end"),
+        method=row["method"],
+        routers=tuple(get("routers") or ()),
+        shielded=get("shielded") or False,
+        origin_position=get("origin_position"),
+        origin_offsets_per_s=get("origin_offsets_per_s"),
+        origin_read_ms=get("origin_read_ms"),
     )
 
 
@@ -129,9 +172,8 @@ def _log(side: Row | None) -> LogOffsets:
 
 
 def _rules(row: Row) -> TopicRules | None:
-    columns = ("cleanup_policy", "retention_ms", "retention_bytes", "min_insync_replicas", "unclean_elections")
-    values = [row.get(column) for column in columns]
-    return None if values == [None] * len(columns) else TopicRules(*values)
+    values = [row.get(column) for column in _RULES]
+    return TopicRules(*values) if any(value is not None for value in values) else None
 
 
 def _numbers(epochs: list[Row], column: str) -> dict[int, int]:
@@ -162,16 +204,15 @@ def rate_of(before: int | None, after: int | None, before_ms: int | None, after_
 
 def _group(group: Row) -> GroupReading:
     """Return a group with the rate of the cluster on which it reads: the one on which its offset has grown."""
-    times = group.get("prev_read_ms"), group.get("read_ms")
-    rates = [
-        rate_of(group.get(f"prev_{side}_offset"), group.get(f"{side}_offset"), *times) for side in ("origin", "target")
-    ]
-    # A group that has no offset on the target yet reads on the origin.
-    known = [rate for rate in rates if rate is not None]
-    return GroupReading(
-        group["group"],
-        group.get("origin_offset"),
-        group.get("target_offset"),
-        max(known, default=None),
-        group.get("active"),
+    get = group.get
+    origin, target, before_ms, after_ms = (
+        get("origin_offset"),
+        get("target_offset"),
+        get("prev_read_ms"),
+        get("read_ms"),
     )
+    on_origin = rate_of(get("prev_origin_offset"), origin, before_ms, after_ms)
+    on_target = None if target is None else rate_of(get("prev_target_offset"), target, before_ms, after_ms)
+    # A group that has no offset on the target yet reads on the origin.
+    is_on_origin = on_target is None or (on_origin is not None and on_origin >= on_target)
+    return GroupReading(group["group"], origin, target, on_origin if is_on_origin else on_target, get("active"))

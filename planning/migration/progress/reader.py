@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroom.planning.migration.agreed_end import reached_in_s
 from headroom.planning.migration.agreement import resumed_at
-from headroom.planning.migration.known import known_amount, known_offset
+from headroom.planning.migration.known import known_float, known_offset
 from headroom.planning.migration.plan.retention import ReaderRetention, reader_retention
 from headroom.planning.migration.progress.progress import GroupProgress
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
@@ -25,25 +25,22 @@ def group_progress(reading: MigrationReading, split: Split, group: GroupReading)
     # What was read of an origin that does not answer now is of another time.
     committed = group.origin_committed if reading.is_origin_up else None
     offset = resumed_at(split, committed, group.target_committed)
-    rate = known_amount(read_rate(group.read_offsets_per_s, group.active))
-    shown_rate = None if rate is None else float(rate)
+    rate = known_float(read_rate(group.read_offsets_per_s, group.active))
     end = reading.last_origin_end
     if offset is None or end is None or _is_beyond(reading.origin.end, offset, end, split.is_in_use):
         is_aged = offset is None and _is_aged(reading, end)
-        return GroupProgress(
-            group.group, offset, 0 if is_aged else None, shown_rate, lost_offsets=0 if is_aged else None
-        )
+        return GroupProgress(group.group, offset, 0 if is_aged else None, rate, lost_offsets=0 if is_aged else None)
     placed = place(split, offset)
     if placed is not None and placed.side == "target":
-        return GroupProgress(group.group, offset, 0, shown_rate, 0.0, placed.skipped, placed.skipped)
+        return GroupProgress(group.group, offset, 0, rate, 0.0, placed.skipped, placed.skipped)
     left = max(0, end - offset)
-    kept = partition_retention(reading, offset, shown_rate)
+    kept = partition_retention(reading, offset, rate)
     return GroupProgress(
         group.group,
         offset,
         left,
-        shown_rate,
-        reached_in_s(offset, shown_rate, end),
+        rate,
+        reached_in_s(offset, rate, end),
         _at_most(kept.lost_offsets, left),
         _at_most(kept.gone_offsets, left),
         kept.kept_s,
@@ -59,12 +56,12 @@ def partition_retention(reading: MigrationReading, offset: int, read_offsets_per
         offset: offset that it reads next.
         read_offsets_per_s: rate at which it reads, offsets per second; None if unknown.
     """
-    log, end = reading.origin, reading.last_origin_end
+    end = reading.last_origin_end
     if end is None:
         return _UNKNOWN
-    age_s = None if log.newest_ms is None else max(0.0, (reading.now_ms - log.newest_ms) / 1000)
-    switch_in_s = reached_in_s(log.end, reading.write_offsets_per_s, end)
-    return reader_retention(reading.rules, log, age_s, end, switch_in_s, offset, read_offsets_per_s)
+    return reader_retention(
+        reading.rules, reading.origin, reading.newest_age_s, end, reading.switch_in_s, offset, read_offsets_per_s
+    )
 
 
 def _is_beyond(log_end: int | None, offset: int, end: int, is_in_use: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from headroom.planning.migration.agreed_end import reached_in_s
 from headroom.planning.migration.agreement import missing_routers
@@ -12,6 +13,8 @@ from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
 
 _NO_LOG = LogOffsets()
+_STATUSES = {status.value: status for status in MigrationStatus}
+_METHODS = {method.value: method for method in MigrationMethod}
 
 
 @dataclass(frozen=True)
@@ -84,23 +87,35 @@ class MigrationReading:
     @property
     def status(self) -> MigrationStatus:
         """Status of the partition."""
-        return MigrationStatus(self.agreement.status)
+        return _STATUSES[self.agreement.status]
 
     @property
     def method(self) -> MigrationMethod:
         """How records and readers get to the target."""
-        return MigrationMethod(self.agreement.method)
+        return _METHODS[self.agreement.method]
 
     @property
     def missing_routers(self) -> tuple[str, ...]:
         """Named routers that have not agreed yet, in their order."""
         return missing_routers(self.agreement, self.agreed)
 
-    @property
+    # Computed once: a tick may have tens of thousands of partitions, and each of their groups asks for these.
+    @cached_property
     def last_origin_end(self) -> int | None:
         """Offset at which readers leave the origin: E, or where a log ends that lost records below; None if unknown."""
         end, origin_end = known_offset(self.agreement.end_offset), known_offset(self.agreement.origin_end)
         return end if end is None or origin_end is None else min(end, origin_end)
+
+    @cached_property
+    def switch_in_s(self) -> float | None:
+        """Seconds until the origin's log gets to its last end; None if never or unknown."""
+        return reached_in_s(self.origin.end, self.write_offsets_per_s, self.last_origin_end)
+
+    @cached_property
+    def newest_age_s(self) -> float | None:
+        """Age of the newest record on the origin, seconds; None if unknown."""
+        newest_ms = self.origin.newest_ms
+        return None if newest_ms is None else max(0.0, (self.now_ms - newest_ms) / 1000)
 
     def expected(self) -> tuple[int, float] | None:
         """Return when E was expected as it was agreed, epoch milliseconds, and how far ahead that was, seconds."""

@@ -21,11 +21,12 @@ def removable(reading: MigrationReading, numbers: MigrationProgress) -> tuple[bo
         reading: the partition at one time.
         numbers: what follows from it.
     """
-    conditions = list(_conditions(reading, numbers))
-    failed = next((text for holds, text in conditions if holds is False), None)
-    if failed is not None:
-        return False, failed
-    unknown = next((text for holds, text in conditions if holds is None), None)
+    unknown: str | None = None
+    for holds, text in _conditions(reading, numbers):
+        if holds is False:
+            return False, text
+        if holds is None and unknown is None:
+            unknown = text
     return (True, "") if unknown is None else (None, unknown)
 
 

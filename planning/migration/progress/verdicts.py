@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headroom.planning.migration.known import known_offset
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.planning.migration.progress.reading import MigrationReading
@@ -23,23 +25,27 @@ def verdict_of(
     """
     if reading.agreement.shielded:
         return MigrationVerdict.SHIELDED, f"Nothing calls the origin about it; E is {_number(numbers.end_offset)}."
-    verdicts = (
-        (MigrationVerdict.LOST, _lost(numbers)),
-        (MigrationVerdict.NEVER, _never(reading, numbers)),
-        (MigrationVerdict.OVERTAKEN, _overtaken(numbers)),
-        (MigrationVerdict.DIVERGED, _diverged(reading)),
-        (MigrationVerdict.LATE, _late(reading, numbers)),
-        (MigrationVerdict.EARLY, _early(reading, numbers)),
-        # Behind what is known to be bad, and before all that would be good: those rest on the origin's log.
-        (MigrationVerdict.NO_DATA, _unread(reading)),
-        (MigrationVerdict.WAITING, _waiting(reading, numbers)),
-        (MigrationVerdict.ON_PLAN, _on_plan(numbers)),
-        (MigrationVerdict.REMOVABLE, _gone(numbers) if can_go else None),
-        (MigrationVerdict.DRAINING, _draining(reading, numbers, why)),
-        (MigrationVerdict.DRAINED, _drained(reading, numbers, why)),
-    )
-    found = ((verdict, reason) for verdict, reason in verdicts if reason is not None)
-    return next(found, (MigrationVerdict.NO_DATA, _unknown(numbers, why)))
+    found = ((verdict, reason) for verdict, reason in _verdicts(reading, numbers, can_go, why) if reason is not None)
+    return next(found, None) or (MigrationVerdict.NO_DATA, _unknown(numbers, why))
+
+
+def _verdicts(
+    reading: MigrationReading, numbers: MigrationProgress, can_go: bool | None, why: str
+) -> Iterator[tuple[MigrationVerdict, str | None]]:
+    """Yield the verdicts in their order, each with its reason; None if it does not hold."""
+    yield MigrationVerdict.LOST, _lost(numbers)
+    yield MigrationVerdict.NEVER, _never(reading, numbers)
+    yield MigrationVerdict.OVERTAKEN, _overtaken(numbers)
+    yield MigrationVerdict.DIVERGED, _diverged(reading)
+    yield MigrationVerdict.LATE, _late(reading, numbers)
+    yield MigrationVerdict.EARLY, _early(reading, numbers)
+    # Behind what is known to be bad, and before all that would be good: those rest on the origin's log.
+    yield MigrationVerdict.NO_DATA, _unread(reading)
+    yield MigrationVerdict.WAITING, _waiting(reading, numbers)
+    yield MigrationVerdict.ON_PLAN, _on_plan(numbers)
+    yield MigrationVerdict.REMOVABLE, _gone(numbers) if can_go else None
+    yield MigrationVerdict.DRAINING, _draining(reading, numbers, why)
+    yield MigrationVerdict.DRAINED, _drained(reading, numbers, why)
 
 
 def _lost(numbers: MigrationProgress) -> str | None:
