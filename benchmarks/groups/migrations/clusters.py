@@ -29,6 +29,7 @@ _PROPERTIES = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
 }
+_NO_LEADER = -1
 _READ_S, _TOPIC_S, _SWITCH_S, _STATUS_S = 60.0, 60.0, 180.0, 120.0
 
 
@@ -129,11 +130,11 @@ def end_offsets(servers: str, topic: str) -> dict[int, int]:
         return {name.partition: end for name, end in consumer.end_offsets(names).items()}
 
 
-def switch_leader(cluster: BenchCluster, topic: str, partition: int) -> str:
+def switch_leader(cluster: BenchCluster, topic: str, partition: int) -> int:
     """Give a partition another leader, by an election after its replicas have got another order.
 
     Returns:
-        The brokers that led it before and after.
+        The broker that leads it then.
 
     Raises:
         HeadroomError: it kept its leader, also after broker failures had passed.
@@ -141,21 +142,21 @@ def switch_leader(cluster: BenchCluster, topic: str, partition: int) -> str:
     name = TopicPartition(topic, partition)
     with closing(cluster.connect()) as admin:
         before = _described(admin, name)["leader_id"]
+        led_by = [before]
 
         def is_switched() -> bool:
             with suppress(KafkaError):
                 found = _described(admin, name)
-                others = [broker for broker in found["isr_nodes"] if broker != found["leader_id"]]
-                if found["leader_id"] != before or not others:
-                    return bool(others)
-                order = sorted(found["replica_nodes"], key=lambda broker: broker != others[0])
-                admin.alter_partition_reassignments({name: order})
-                admin.elect_leaders(PREFERRED, {topic: [partition]}, raise_errors=False)
-                return bool(_described(admin, name)["leader_id"] == others[0])
-            return False
+                others = [broker for broker in found["isr_nodes"] if broker != before]
+                if found["leader_id"] == before and others:
+                    order = sorted(found["replica_nodes"], key=lambda broker: broker != others[0])
+                    admin.alter_partition_reassignments({name: order})
+                    admin.elect_leaders(PREFERRED, {topic: [partition]}, raise_errors=False)
+                led_by[0] = _described(admin, name)["leader_id"]
+            return led_by[0] not in (before, _NO_LEADER)
 
         await_true(is_switched, _SWITCH_S, f"another leader of {topic}-{partition}")
-        return f"{before} to {_described(admin, name)['leader_id']}"
+        return int(led_by[0])
 
 
 def _described(admin: KafkaAdminClient, name: TopicPartition) -> Mapping[str, Any]:

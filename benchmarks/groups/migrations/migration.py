@@ -176,7 +176,8 @@ class _Stage:
         kind = fault.kind
         if kind == FaultKind.LEADER_SWITCH:
             self._note(f"{kind.value}: {self._topic}-{fault.which}")
-            self._note(f"led by {switch_leader(self._clusters.origin, self._topic, fault.which)}")
+            leader = switch_leader(self._clusters.origin, self._topic, fault.which)
+            self._note(f"{self._topic}-{fault.which} is led by broker {leader}")
         elif kind == FaultKind.KILL_ON_ORIGIN:
             self._kill_broker(self._clusters.origin, fault)
         elif kind == FaultKind.KILL_ON_TARGET:
