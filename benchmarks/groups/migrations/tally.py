@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchmarks.fixtures.migrations.numbered import Acknowledged, ReadRecord
+from benchmarks.fixtures.migrations.numbered import AcknowledgedRecord, ReadRecord
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Tally:
     unknown_doubled: int
 
 
-def tally(acknowledged: Iterable[Acknowledged], read: Iterable[ReadRecord]) -> Tally:
+def tally(acknowledged: Iterable[AcknowledgedRecord], read: Iterable[ReadRecord]) -> Tally:
     """Return what became of acknowledged records.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.fixtures.migrations.numbered import (
     NUMBERS_OF_A_LIFE,
-    Acknowledged,
+    AcknowledgedRecord,
     Notes,
     ReadRecord,
     acknowledged_in,
@@ -26,9 +26,9 @@ from benchmarks.groups.migrations.schedule import FaultKind, faults_of
 from benchmarks.groups.migrations.tally import Tally, tally
 
 
-def acknowledged(*numbers: int, writer: str = "a", partition: int = 0) -> list[Acknowledged]:
+def acknowledged(*numbers: int, writer: str = "a", partition: int = 0) -> list[AcknowledgedRecord]:
     """Records whose numbers are their client offsets."""
-    return [Acknowledged(partition, writer, number, number) for number in numbers]
+    return [AcknowledgedRecord(partition, writer, number, number) for number in numbers]
 
 
 def read(*numbers: int, writer: str = "a", partition: int = 0) -> list[ReadRecord]:
@@ -108,7 +108,7 @@ def test_values_and_notes_come_back(tmp_path: Path) -> None:
     # Another life.
     Notes(file).add([acknowledged_line(0, NUMBERS_OF_A_LIFE, 901)])
     assert acknowledged_in(file, "w") == (
-        [Acknowledged(2, "w", 17, 900), Acknowledged(0, "w", NUMBERS_OF_A_LIFE, 901)],
+        [AcknowledgedRecord(2, "w", 17, 900), AcknowledgedRecord(0, "w", NUMBERS_OF_A_LIFE, 901)],
         1,
     )
     Notes(tmp_path / "reader.notes").add([read_line(2, 900, value)])
@@ -119,7 +119,7 @@ def test_values_and_notes_come_back(tmp_path: Path) -> None:
 def test_a_line_that_a_kill_has_cut_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_text("0 1 1\n0 2 2\n0 3")
-    assert acknowledged_in(file, "w")[0] == [Acknowledged(0, "w", 1, 1), Acknowledged(0, "w", 2, 2)]
+    assert acknowledged_in(file, "w")[0] == [AcknowledgedRecord(0, "w", 1, 1), AcknowledgedRecord(0, "w", 2, 2)]
 
 
 def test_each_migration_has_its_own_faults_and_the_same_ones_again() -> None:
