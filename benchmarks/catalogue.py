@@ -31,6 +31,7 @@ from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
 from benchmarks.groups.idle import group as idle
 from benchmarks.groups.large_moves import group as large_moves
+from benchmarks.groups.migrations import group as migrations
 from benchmarks.groups.mirror import group as mirror
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
@@ -293,6 +294,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         15,
         routed.measure,
         routed.RoutedOptions,
+    ),
+    BenchGroup(
+        "migrations",
+        "Do routed clients lose or double nothing in migrations under faults, and is a loss with acks=1 reported?",
+        None,
+        migrations.measure,
+        migrations.MigrationsOptions,
     ),
     BenchGroup("seeded", "Does a test catch each of 40 defects?", 21, seeded.measure, seeded.SeededOptions),
     BenchGroup(

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
+from benchmarks.fixtures.migrations.clients import routed_consumer, routed_producer
 from headroom.cluster.embedded import EmbeddedCluster
-from headroom.routing import RoutedConsumer, RoutedProducer
 from headroom.schemas.keys import TopicPartition as Name
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, PartitionAgreement
 from tests.integration.support import admin_of, create_topic, wait_until
@@ -90,15 +90,6 @@ def agreed(target: EmbeddedCluster, topic: str) -> dict[Name, PartitionAgreement
         reader.close()
 
 
-def consumer_of(cluster: EmbeddedCluster, group: str) -> KafkaConsumer:
-    return KafkaConsumer(
-        bootstrap_servers=cluster.bootstrap_servers,
-        group_id=group,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-    )
-
-
 class Clients:
     """A routed producer that writes 200 numbers a second, and a routed consumer; they begin once a topic is there."""
 
@@ -128,8 +119,7 @@ class Clients:
 
     def _write(self) -> None:
         origin, target = self._clusters
-        on = [KafkaProducer(bootstrap_servers=c.bootstrap_servers, linger_ms=5) for c in (origin, target)]
-        with RoutedProducer(on[0], on[1], agreement_reader_of(target), "writer") as producer:
+        with routed_producer(origin.bootstrap_servers, target.bootstrap_servers, "writer", linger_ms=5) as producer:
             number, waiting = 0, []
             while not self.stop.wait(0.05):
                 for _ in range(10):
@@ -144,11 +134,8 @@ class Clients:
     def _poll(self) -> None:
         origin, target = self._clusters
         reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
-        consumers = consumer_of(origin, "readers"), consumer_of(target, "readers")
-        with (
-            closing(reports),
-            RoutedConsumer(*consumers, reports, agreement_reader_of(target), "reader") as consumer,
-        ):
+        servers = origin.bootstrap_servers, target.bootstrap_servers
+        with closing(reports), routed_consumer(*servers, "readers", "reader", reports) as consumer:
             consumer.subscribe([TOPIC])
             quiet = 0
             while quiet < 30:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
+from benchmarks.fixtures.migrations.clients import routed_consumer, routed_producer
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.planning.migration.agreement import NextStep, readiness
-from headroom.routing import RoutedConsumer, RoutedProducer
 from headroom.routing.agreement import (
     AgreementWriter,
     create_migrations_topic,
@@ -35,13 +35,9 @@ def create_topics(origin: EmbeddedCluster, target: EmbeddedCluster) -> None:
                 create_migrations_topic(admin, 1)
 
 
-def consumer_of(cluster: EmbeddedCluster) -> KafkaConsumer:
-    return KafkaConsumer(
-        bootstrap_servers=cluster.bootstrap_servers,
-        group_id="readers",
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-    )
+def cluster_id_of(cluster: EmbeddedCluster) -> str:
+    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
+        return str(admin.describe_cluster()["cluster_id"])
 
 
 def end_of(cluster: EmbeddedCluster) -> int:
@@ -52,7 +48,7 @@ def end_of(cluster: EmbeddedCluster) -> int:
 def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) -> None:
     origin, target = start_cluster(1), start_cluster(1)
     create_topics(origin, target)
-    on_origin, on_target = (KafkaProducer(bootstrap_servers=c.bootstrap_servers) for c in (origin, target))
+    servers = origin.bootstrap_servers, target.bootstrap_servers
     reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
     writing = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
     writer = AgreementWriter("move", writing, agreement_reader_of(target))
@@ -60,10 +56,8 @@ def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) ->
     with (
         closing(reports),
         closing(writer),
-        RoutedProducer(on_origin, on_target, agreement_reader_of(target), "writer") as producer,
-        RoutedConsumer(
-            consumer_of(origin), consumer_of(target), reports, agreement_reader_of(target), "reader"
-        ) as consumer,
+        routed_producer(*servers, "writer") as producer,
+        routed_consumer(*servers, "readers", "reader", reports) as consumer,
     ):
         consumer.subscribe([TOPIC])
         sent = [producer.send(TOPIC, b"%d" % n, partition=0) for n in range(BEFORE)]
@@ -71,8 +65,8 @@ def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) ->
         planned = PartitionAgreement(
             migration="move",
             number=1,
-            origin_cluster_id=on_origin._metadata.cluster_id,
-            target_cluster_id=on_target._metadata.cluster_id,
+            origin_cluster_id=cluster_id_of(origin),
+            target_cluster_id=cluster_id_of(target),
             topic=TOPIC,
             partition=0,
             end_offset=END,

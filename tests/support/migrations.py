@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaConsumer
 
+from benchmarks.fixtures.migrations.clients import agreement_reader
 from headroom.cli.main import headroom
 from headroom.cluster.embedded import EmbeddedCluster
-from headroom.routing.agreement import AgreementReader, reader_options
+from headroom.routing.agreement import AgreementReader
 
 
 def run(*words: str) -> Result:
@@ -47,4 +47,4 @@ def set_both_clusters(monkeypatch: pytest.MonkeyPatch, **more: str) -> None:
 
 def agreement_reader_of(target: EmbeddedCluster) -> AgreementReader:
     """Return a reader of the agreement topic of a real target."""
-    return AgreementReader(KafkaConsumer(**reader_options({"bootstrap_servers": target.bootstrap_servers})))
+    return agreement_reader(target.bootstrap_servers)

@@ -11,13 +11,13 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
+from benchmarks.fixtures.migrations.clients import agreement_reader, routed_consumer, routed_producer
 from headroom.planning.migration.agreement import NextStep, readiness
 from headroom.routing import RoutedConsumer, RoutedProducer
 from headroom.routing.agreement import (
     AgreementReader,
     AgreementWriter,
     create_migrations_topic,
-    reader_options,
     writer_options,
 )
 from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
@@ -87,24 +87,15 @@ class RoutedTopics:
 
     def reader(self) -> AgreementReader:
         """Return a new reader of the agreement topic."""
-        return AgreementReader(KafkaConsumer(**reader_options({"bootstrap_servers": self.target})))
+        return agreement_reader(self.target)
 
     def producer(self, name: str, **options: Any) -> RoutedProducer:
         """Return a routed producer; the options are those of ``KafkaProducer``."""
-        on_origin, on_target = (KafkaProducer(bootstrap_servers=s, **options) for s in (self.origin, self.target))
-        return RoutedProducer(on_origin, on_target, self.reader(), name)
+        return routed_producer(self.origin, self.target, name, **options)
 
     def consumer(self, name: str, reports: KafkaProducer) -> RoutedConsumer:
         """Return a routed consumer, whose reports go to the target by the producer."""
-        on_origin, on_target = (plain_consumer(servers, name) for servers in (self.origin, self.target))
-        return RoutedConsumer(on_origin, on_target, reports, self.reader(), name)
-
-
-def plain_consumer(servers: str, group: str) -> KafkaConsumer:
-    """Return a consumer of kafka-python as the routed ones have it."""
-    return KafkaConsumer(
-        bootstrap_servers=servers, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest"
-    )
+        return routed_consumer(self.origin, self.target, name, name, reports)
 
 
 def partitions_of(topic: str) -> list[TopicPartition]:
@@ -132,8 +123,7 @@ def routed_topics() -> Iterator[RoutedTopics]:
             admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=one)))
             clusters.append(admin.describe_cluster()["cluster_id"])
         create_migrations_topic(admin, 1)
-        reader = RoutedTopics(servers[0], servers[1], (clusters[0], clusters[1]), None).reader()  # type: ignore[arg-type]
-        stack.enter_context(closing(reader))
+        reader = stack.enter_context(closing(agreement_reader(servers[1])))
         writing = KafkaProducer(**writer_options({"bootstrap_servers": servers[1]}, _MIGRATION))
         writer = stack.enter_context(closing(AgreementWriter(_MIGRATION, writing, reader)))
         writer.open(_READ_S)

@@ -11,7 +11,8 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
-from benchmarks.groups.routed.routed_topics import PARTITIONS, RoutedTopics, partitions_of, plain_consumer
+from benchmarks.fixtures.migrations.clients import plain_consumer
+from benchmarks.groups.routed.routed_topics import PARTITIONS, RoutedTopics, partitions_of
 from benchmarks.results import Figure, percentile
 
 PLAIN, BELOW, BEYOND = "plain", "below", "beyond"
