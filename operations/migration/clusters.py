@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
 from headroom.operations.progress import OnText
-from headroom.planning.migration.mirrors.names import mirror_topic, other_mirrors
+from headroom.planning.migration.mirrors.names import other_mirrors, target_topic
 from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import MigratingTopic
 from headroom.schemas.config import Settings
@@ -48,10 +48,7 @@ class MigrationClusters:
             remedy = "Check its spelling, and that this user has DESCRIBE on it."
             raise HeadroomError(f"topic {missing[0]}", f"is not on the {self.origin.subject}", remedy)
         there = self.target_topics.names
-        names = {
-            topic: mirror_topic(topic, self.origin.name, there) if is_mirror else topic if topic in there else None
-            for topic in dict.fromkeys(topics)
-        }
+        names = {topic: target_topic(topic, is_mirror, self.origin.name, there) for topic in dict.fromkeys(topics)}
         rules = self.origin.rules(topics)
         target_rules = self.target.rules([name for name in names.values() if name is not None])
         return {

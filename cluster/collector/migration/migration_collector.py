@@ -13,16 +13,21 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from headroom.cluster.collector.clock import Clock
-from headroom.cluster.collector.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
 from headroom.cluster.migration.agreements import new_agreement_reader
+from headroom.cluster.migration.cluster_reader import (
+    ClusterReader,
+    ClusterReading,
+    wanted_on_origin,
+    wanted_on_target,
+)
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.planning.migration.agreement import acknowledged_ends
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, RouterReport
+from headroom.schemas.migrations import PartitionAgreement, RouterReport
 from headroom.schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
@@ -112,10 +117,10 @@ class MigrationCollector:
         self._stale_s = max(_STALE_S, _STALE_TICKS * settings.collect.interval_s)
         groups, own = migration.group_names(), settings.cluster
         self._origin_reader = origin or ClusterReader(
-            lambda: MigrationCluster(migration.origin, migration.origin.name), clock, groups
+            lambda: MigrationCluster(migration.origin, migration.origin.name), clock.elapsed_s, clock.now_ms, groups
         )
         self._target_reader = target or ClusterReader(
-            lambda: MigrationCluster(own, own.name), clock, groups, migration.origin.name
+            lambda: MigrationCluster(own, own.name), clock.elapsed_s, clock.now_ms, groups, migration.origin.name
         )
         self._topic = AgreementTopic(settings)
         self._read_agreements = agreements or self._topic.read
@@ -124,6 +129,8 @@ class MigrationCollector:
         self._target: Background[ClusterReading] = Background("target of migrations", clock)
         self._history: dict[str, deque[ClusterReading]] = {"origin": deque(), "target": deque()}
         self._seen: dict[TopicPartition, dict[int, int]] = {}
+        # Offset after the last record that is known to be acknowledged, as of the last tick.
+        self._acknowledged: Mapping[TopicPartition, Mapping[int, int]] = {}
         self._looked_s: float | None = None
 
     def start_due(self) -> None:
@@ -135,13 +142,10 @@ class MigrationCollector:
             self._agreed.start(self._read_agreements)
         if not agreements:
             return
-        mirrored = frozenset(own.topic for own in agreements if own.method == MigrationMethod.MIRRORED)
-        wanted = WantedPartitions([own.name for own in agreements], mirrored)
+        wanted = wanted_on_target(agreements)
         self._target.start(lambda: self._target_reader.read(wanted))
-        # A shielded partition causes no call, and if all are shielded nothing is asked at all.
-        called = [own.name for own in agreements if not own.shielded]
-        if called:
-            asked = WantedPartitions(called, epochs={name: [*epochs] for name, epochs in self._acknowledged().items()})
+        asked = wanted_on_origin(agreements, self._acknowledged)
+        if asked is not None:
             self._origin.start(lambda: self._origin_reader.read(asked))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -155,6 +159,7 @@ class MigrationCollector:
         agreements = self._agreements()
         if not agreements:
             return []
+        self._acknowledged = self._acknowledged_ends()
         origin = self._facts("origin", self._origin)
         facts = MigrationFacts(
             agreements,
@@ -162,7 +167,7 @@ class MigrationCollector:
             origin,
             self._facts("target", self._target),
             None if origin.now is None else _last_before(self._history["target"], origin.now.began_s),
-            self._acknowledged(),
+            self._acknowledged,
             self._slip_ratio,
         )
         return migration_rows(facts)
@@ -189,14 +194,14 @@ class MigrationCollector:
             history.popleft()
 
     def _facts(self, side: str, background: Background[ClusterReading]) -> ClusterFacts:
-        now, last = background.recent(self._stale_s), background.result
+        now = background.recent(self._stale_s)
         history = self._history[side]
         return ClusterFacts(
             now,
             None if now is None else _earlier(history, now, _RATE_S),
             None if now is None else _earlier(history, now, _GROUP_RATE_S),
             "" if now is not None else background.error or "it has not answered yet",
-            None if last is None else last.groups,
+            background.result,
         )
 
     def _see(self, reading: ClusterReading | None) -> None:
@@ -215,7 +220,7 @@ class MigrationCollector:
             for old in sorted(seen)[:-_KEPT_EPOCHS]:
                 del seen[old]
 
-    def _acknowledged(self) -> dict[TopicPartition, dict[int, int]]:
+    def _acknowledged_ends(self) -> dict[TopicPartition, dict[int, int]]:
         """Return what routers have reported and what was seen, the furthest of them."""
         known = acknowledged_ends(() if self._agreed.result is None else self._agreed.result[1].values())
         for name, seen in self._seen.items():

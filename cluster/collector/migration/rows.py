@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headroom.cluster.collector.migration.cluster_reader import ClusterReading
+from headroom.cluster.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.agreement import agreed_numbers, missing_routers
 from headroom.planning.migration.readings import LogOffsets, TopicRules
-from headroom.schemas.bounds import MOST_IN_ARRAY
+from headroom.schemas.bounds import MOST_COUNTED, MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import PartitionAgreement, RouterReport
 
@@ -30,14 +30,14 @@ class ClusterFacts:
         before: an earlier one, for the rates of logs; None without one.
         long_before: an earlier one, for the rates of groups, which commit now and then; None without one.
         error: why there is no reading; empty if there is one.
-        last_groups: groups of the last reading, however old; None if they were never listed.
+        last: last reading, however old, for the groups; None if there is none.
     """
 
     now: ClusterReading | None = None
     before: ClusterReading | None = None
     long_before: ClusterReading | None = None
     error: str = ""
-    last_groups: Mapping[str, bool | None] | None = None
+    last: ClusterReading | None = None
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,12 @@ class MigrationFacts:
     slip_ratio: float = 0.5
 
 
-def migration_rows(facts: MigrationFacts) -> list[Row]:
+def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row]:
     """Return the rows of the kind ``migrations``, one per partition, in the order of names.
 
     Args:
         facts: what is known at the tick.
+        most: longest list of a row. A topic that more groups read has no list of them.
     """
     migrations = {own.migration for own in facts.agreements}
     agreed = {migration: agreed_numbers(facts.reports, migration) for migration in migrations}
@@ -75,11 +76,20 @@ def migration_rows(facts: MigrationFacts) -> list[Row]:
         migration: sorted({report.acks for name in routers if (report := facts.reports[name]).acks is not None})
         for migration, routers in agreed.items()
     }
-    readers = {topic: _readers(facts, topic) for topic in {own.topic for own in facts.agreements}}
-    return [
-        _row(own, facts, agreed[own.migration], acks[own.migration], readers[own.topic])
-        for own in sorted(facts.agreements, key=lambda own: (own.name, own.origin_cluster_id))
-    ]
+    readers: dict[tuple[str | bool, ...], list[str] | None] = {}
+    rows = []
+    for own in sorted(facts.agreements, key=lambda own: (own.name, own.origin_cluster_id)):
+        origin = _of_agreement(facts.origin, own.origin_cluster_id)
+        if own.shielded:
+            origin = ClusterFacts(error="nothing calls it: shielded", last=origin.last)
+        target = _of_agreement(facts.target, own.target_cluster_id)
+        # Once for all partitions of a topic.
+        read = own.topic, own.origin_cluster_id, own.target_cluster_id, own.shielded
+        if read not in readers:
+            readers[read] = _readers(own.topic, origin, target, most)
+        of_it = replace(facts, origin=origin, target=target)
+        rows.append(_row(own, of_it, agreed[own.migration], acks[own.migration], readers[read], most))
+    return rows
 
 
 def _row(
@@ -88,21 +98,20 @@ def _row(
     agreed: Mapping[str, int],
     acks: Sequence[str],
     readers: Sequence[str] | None,
+    most: int,
 ) -> Row:
-    name = agreement.name
+    name, origin, target = agreement.name, facts.origin, facts.target
     missing = missing_routers(agreement, agreed)
     # Those that are missing come first: what is cut off are routers that have agreed.
-    routers = [*missing, *(router for router in agreement.routers if router not in missing)][:MOST_IN_ARRAY]
-    origin = _of_agreement(facts.origin, agreement.origin_cluster_id)
-    if agreement.shielded:
-        origin = ClusterFacts(error="nothing calls it: shielded", last_groups=facts.origin.last_groups)
-    target = _of_agreement(facts.target, agreement.target_cluster_id)
-    earlier = None if facts.earlier_target is None else facts.earlier_target.logs.get(name)
+    routers = [*missing, *(router for router in agreement.routers if router not in missing)][:most]
+    # Beside a target that does not answer now it would be of another time.
+    before = None if target.now is None else facts.earlier_target
+    earlier = None if before is None else before.logs.get(name)
     rules = None if origin.now is None else origin.now.rules.get(name.topic)
     return {
         **{column: getattr(agreement, column) for column in _AGREED},
         "routers": routers,
-        "missing_routers": list(missing)[:MOST_IN_ARRAY],
+        "missing_routers": list(missing)[:most],
         "acks": list(acks),
         "origin": _log_columns(origin, name),
         "target": _log_columns(target, name),
@@ -110,7 +119,7 @@ def _row(
         "target_error": target.error or None,
         "earlier_target_end": None if earlier is None else earlier.end,
         **_settings(rules),
-        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {})),
+        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {}), most),
         "sync_origin_offset": None,
         "sync_target_offset": None,
         "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
@@ -120,10 +129,10 @@ def _row(
 
 def _of_agreement(facts: ClusterFacts, agreed_id: str) -> ClusterFacts:
     """Return what is known of a cluster; nothing if it is another one than was agreed."""
-    own = None if facts.now is None else facts.now.cluster_id
+    own = None if facts.last is None else facts.last.cluster_id
     if own is None or own == agreed_id:
         return facts
-    return ClusterFacts(error=f"it is the cluster {own}, and {agreed_id} was agreed", last_groups=facts.last_groups)
+    return ClusterFacts(error=facts.error or f"it is the cluster {own}, and {agreed_id} was agreed")
 
 
 def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
@@ -154,40 +163,45 @@ def _settings(rules: TopicRules | None) -> Row:
     known = rules or TopicRules()
     return {
         "cleanup_policy": known.cleanup_policy,
-        "retention_ms": known.retention_ms,
-        "retention_bytes": known.retention_bytes,
+        "retention_ms": _counted(known.retention_ms),
+        "retention_bytes": _counted(known.retention_bytes),
         "min_insync_replicas": known.min_insync_replicas,
         "unclean_elections": known.unclean_elections,
     }
 
 
-def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int]) -> list[Row]:
+def _counted(limit: int | None) -> int | None:
+    """Return a limit that readers of the message take: Kafka's greatest one, of 2^63 - 1, is beyond their bounds."""
+    return None if limit is None else min(limit, MOST_COUNTED)
+
+
+def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int], most: int) -> list[Row]:
     ends = {} if now is None else now.epoch_ends.get(name, {})
     return [
         {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
         for epoch, end in sorted(acknowledged.items())
-    ][-MOST_IN_ARRAY:]
+    ][-most:]
 
 
-def _readers(facts: MigrationFacts, topic: str) -> list[str] | None:
+def _readers(topic: str, origin: ClusterFacts, target: ClusterFacts, most: int) -> list[str] | None:
     """Return the groups that have committed offsets of a topic on either cluster; None if they are not known.
 
-    While the origin does not answer, its last groups count: their places are unknown, and they are not gone.
+    While the origin does not answer, its last groups count: their places are unknown, and they are not gone. Without
+    the target's offsets a group that has moved would seem to read the origin.
     """
-    known = facts.origin.last_groups
-    if known is None:
+    on_origin, on_target = _groups_of(origin.last, topic), _groups_of(target.now, topic)
+    if on_origin is None or on_target is None:
         return None
-    origin = facts.origin.now
-    on_origin = set(known) if origin is None else {g for g, own in origin.committed.items() if _has(own, topic)}
-    target = facts.target.now
-    on_target = set() if target is None else {g for g, own in target.committed.items() if _has(own, topic)}
     groups = sorted(on_origin | on_target)
     # A list that was cut would let a group be overlooked.
-    return None if len(groups) > MOST_IN_ARRAY else groups
+    return None if len(groups) > most else groups
 
 
-def _has(offsets: Mapping[TopicPartition, int], topic: str) -> bool:
-    return any(name.topic == topic for name in offsets)
+def _groups_of(reading: ClusterReading | None, topic: str) -> set[str] | None:
+    # A topic that was not asked about may have groups.
+    if reading is None or reading.groups is None or topic not in reading.topic_ids:
+        return None
+    return {group for group, own in reading.committed.items() if any(name.topic == topic for name in own)}
 
 
 def _group(group: str, name: TopicPartition, origin: ClusterFacts, target: ClusterFacts) -> Row:

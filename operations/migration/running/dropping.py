@@ -9,7 +9,7 @@ from headroom.operations.journal.journalled_change import make_journalled_change
 from headroom.operations.migration.running.clusters import RunningClusters
 from headroom.operations.migration.running.preparation import COMMAND, drop_steps
 from headroom.operations.progress import OnText
-from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.planning.migration.mirrors.names import target_topic
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -66,8 +66,7 @@ def _require_passed(running: RunningClusters, settings: Settings, own: Agreement
 
 
 def _on_target(running: RunningClusters, one: PartitionAgreement, there: Collection[str]) -> TopicPartition:
-    is_mirror = one.method == MigrationMethod.MIRRORED
-    name = mirror_topic(one.topic, running.origin.name, there) if is_mirror else one.topic
+    name = target_topic(one.topic, one.method == MigrationMethod.MIRRORED, running.origin.name, there)
     return TopicPartition(name or one.topic, one.partition)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import LogRecord
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.planning.migration.mirrors.names import target_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic
 from headroom.planning.migration.run.growth import LogGrowth
 from headroom.planning.migration.run.planned_step import reading_of
@@ -121,7 +121,7 @@ class MigrationWatch:
 
     def _is_mirrored(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets) -> bool | None:
         """Return whether the last records of both logs are the same; None if one could not be read."""
-        name = mirror_topic(one.topic, self._origin.name, self._target_names)
+        name = self._target_name(one, self._target_names)
         if name is None:
             return None
         try:
@@ -147,7 +147,7 @@ class MigrationWatch:
         except HeadroomError as error:
             raise UnansweredError.of(error) from None
         self._target_names = found.names
-        names = {one.topic: self._target_name(one, found) for one in agreements.values()}
+        names = {one.topic: self._target_name(one, found.names) for one in agreements.values()}
         own = {name: found.topics[name] for name in names.values() if name is not None}
         for one in agreements.values():
             topic = own.get(names[one.topic] or "")
@@ -159,10 +159,9 @@ class MigrationWatch:
             if (there := TopicPartition(names[name.topic] or "", name.partition)) in logs
         }
 
-    def _target_name(self, agreement: PartitionAgreement, found: ClusterTopics) -> str | None:
-        if agreement.method == MigrationMethod.MIRRORED:
-            return mirror_topic(agreement.topic, self._origin.name, found.names)
-        return agreement.topic if agreement.topic in found.names else None
+    def _target_name(self, agreement: PartitionAgreement, there: Collection[str]) -> str | None:
+        is_mirror = agreement.method == MigrationMethod.MIRRORED
+        return target_topic(agreement.topic, is_mirror, self._origin.name, there)
 
     def _origin_topics(self, agreements: Agreements) -> ClusterTopics | None:
         """Return the topics of the origin; None if it did not answer, or all partitions are shielded."""

@@ -7,7 +7,7 @@ from collections.abc import Collection
 _BEFORE, _AFTER = "mm2-offset-syncs.", ".internal"
 
 
-def mirror_topic(topic: str, origin: str, target_topics: Collection[str]) -> str | None:
+def target_topic(topic: str, is_mirror: bool, origin: str, target_topics: Collection[str]) -> str | None:
     """Return the name that a topic of the origin has on the target; None if it is not there.
 
     MirrorMaker puts the origin's alias before the name (``DefaultReplicationPolicy``), unless it is set up to keep the
@@ -15,10 +15,12 @@ def mirror_topic(topic: str, origin: str, target_topics: Collection[str]) -> str
 
     Args:
         topic: name on the origin.
+        is_mirror: whether MirrorMaker may have made it; otherwise it has the same name.
         origin: name of the origin, which is its alias.
         target_topics: topics of the target.
     """
-    return next((name for name in (f"{origin}.{topic}", topic) if name in target_topics), None)
+    names = (f"{origin}.{topic}", topic) if is_mirror else (topic,)
+    return next((name for name in names if name in target_topics), None)
 
 
 def other_mirrors(topic: str, mirror: str, target_topics: Collection[str]) -> list[str]:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from headroom.cluster.collector.clock import Clock
-from headroom.cluster.collector.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
+from headroom.cluster.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.planning.migration.agreement import acknowledged_ends
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.progress.message_row import reading_of_row
@@ -19,7 +19,6 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import AcknowledgedEnd, PartitionAgreement, RouterReport
 from headroom.schemas.tick_messages import row_columns
-from tests.unit.fakes.migration_clusters import FakeMigrationCluster, log_record
 
 NAME = TopicPartition("orders", 0)
 AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700_000, 0, "migrating", routers=("a", "b"))
@@ -212,27 +211,5 @@ def test_another_cluster_than_was_agreed_is_not_taken_for_the_origin() -> None:
         made, 10, lambda rows: bool(rows and rows[0]["target"] and "it has not" not in rows[0]["origin_error"])
     )
     assert (row["origin"], row["origin_error"]) == (None, "it is the cluster x, and o was agreed")
-
-
-def test_topics_are_read_again_once_a_leader_has_moved_and_otherwise_now_and_then() -> None:
-    clock = FakeClock()
-    cluster = FakeMigrationCluster("old", "o", {NAME: [log_record(0, 0)]})
-    asked: list[float] = []
-    topics = cluster.topics
-
-    def counted() -> Any:
-        asked.append(clock.s)
-        return topics()
-
-    cluster.topics = counted  # type: ignore[method-assign]
-    cluster.epoch_ends = lambda topics, epochs: {}  # type: ignore[attr-defined]
-    reader = ClusterReader(lambda: cluster, clock.clock(), ())  # type: ignore[arg-type, return-value]
-    for _ in range(3):
-        assert reader.read(WantedPartitions([NAME])).logs[NAME].end == 1
-    assert len(asked) == 1
-    clock.s += 6.0
-    reader.read(WantedPartitions([NAME]))
-    assert len(asked) == 2
-    # A partition that the known topics do not have is looked for at once.
-    reader.read(WantedPartitions([NAME, TopicPartition("orders", 7)]))
-    assert len(asked) == 3
+    # Its groups are those of another cluster.
+    assert row["groups"] is None

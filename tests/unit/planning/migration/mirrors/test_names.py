@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.planning.migration.mirrors.names import mirror_topic, sync_topic, sync_topics
+from headroom.planning.migration.mirrors.names import sync_topic, sync_topics, target_topic
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,12 @@ from headroom.planning.migration.mirrors.names import mirror_topic, sync_topic, 
 def test_a_mirror_has_the_alias_of_the_origin_before_its_name_unless_it_keeps_it(
     there: set[str], expected: str | None
 ) -> None:
-    assert mirror_topic("orders", "old", there) == expected
+    assert target_topic("orders", True, "old", there) == expected
+
+
+def test_any_other_topic_has_the_same_name_on_both_clusters() -> None:
+    assert target_topic("orders", False, "old", {"orders", "old.orders"}) == "orders"
+    assert target_topic("orders", False, "old", {"old.orders"}) is None
 
 
 def test_the_topic_of_syncs_has_the_alias_of_the_other_cluster() -> None:

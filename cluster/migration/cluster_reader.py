@@ -1,4 +1,4 @@
-"""One cluster of the migrations, read on a thread of its own."""
+"""Readings of one cluster of the migrations: the collector takes one after the other, the command takes two."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from headroom.cluster.collector.clock import Clock
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.mirrors.names import mirror_topic
+from headroom.planning.migration.mirrors.names import target_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
 
 # Topics of a large cluster take a second of a core to read. A leader that has moved does not answer: then they are read
 # again at once.
@@ -30,7 +30,7 @@ class ClusterReading:
         read_ms: time of the offsets, epoch milliseconds.
         cluster_id: id of the cluster; None if the broker does not report it.
         logs: offsets by partition.
-        topic_ids: id by topic.
+        topic_ids: id by topic that was asked about; None if it is not there, or before Kafka 2.8.
         leader_epochs: epoch of the leader by partition.
         epoch_ends: where epochs end in the log of the leader, by partition and epoch.
         rules: settings by topic.
@@ -65,21 +65,51 @@ class WantedPartitions:
     epochs: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
 
 
+def wanted_on_target(agreements: Collection[PartitionAgreement]) -> WantedPartitions:
+    """Return what is read of the target.
+
+    Args:
+        agreements: partitions of the migrations.
+    """
+    mirrored = frozenset(own.topic for own in agreements if own.method == MigrationMethod.MIRRORED)
+    return WantedPartitions([own.name for own in agreements], mirrored)
+
+
+def wanted_on_origin(
+    agreements: Collection[PartitionAgreement], acknowledged: Mapping[TopicPartition, Mapping[int, int]]
+) -> WantedPartitions | None:
+    """Return what is read of the origin; None if nothing calls it, because all partitions are shielded.
+
+    Args:
+        agreements: partitions of the migrations.
+        acknowledged: offset after the last record that is known to be acknowledged, by partition and leader epoch.
+    """
+    names = [own.name for own in agreements if not own.shielded]
+    return WantedPartitions(names, epochs={n: [*acknowledged.get(n, ())] for n in names}) if names else None
+
+
 class ClusterReader:
     """Reads one cluster of the migrations; one reading at a time.
 
     Args:
         connect: returns the cluster, not yet connected.
-        clock: clock of the readings.
+        clock_s: seconds since a fixed moment.
+        clock_ms: time now, epoch milliseconds.
         groups: names of the groups that migrate; empty: all that have committed offsets of the topics.
         alias: the origin's name if this is the target; None if this is the origin.
     """
 
     def __init__(
-        self, connect: Callable[[], MigrationCluster], clock: Clock, groups: Sequence[str], alias: str | None = None
+        self,
+        connect: Callable[[], MigrationCluster],
+        clock_s: Callable[[], float],
+        clock_ms: Callable[[], int],
+        groups: Sequence[str],
+        alias: str | None = None,
     ) -> None:
         self._connect = connect
-        self._clock = clock
+        self._clock_s = clock_s
+        self._clock_ms = clock_ms
         self._named = tuple(groups)
         self._alias = alias
         self._cluster: MigrationCluster | None = None
@@ -87,7 +117,8 @@ class ClusterReader:
         self._described_s = 0.0
         self._slow_at_s: float | None = None
         self._rules: Mapping[str, TopicRules] = {}
-        self._readers: tuple[str, ...] = ()
+        # None: all groups are asked.
+        self._readers: tuple[str, ...] | None = None
         self._topics: frozenset[str] = frozenset()
 
     def read(self, wanted: WantedPartitions) -> ClusterReading:
@@ -104,25 +135,29 @@ class ClusterReader:
             self.close()
             raise
 
+    def forget(self) -> None:
+        """Forget what is not read every time, so that the next reading has nothing of an earlier one."""
+        self._described = self._slow_at_s = None
+
     def close(self) -> None:
         """Close the connections."""
         cluster, self._cluster = self._cluster, None
-        self._described = self._slow_at_s = None
+        self.forget()
         if cluster is not None:
             with contextlib.suppress(Exception):
                 cluster.__exit__(None, None, None)
 
     def _read(self, cluster: MigrationCluster, wanted: WantedPartitions) -> ClusterReading:
-        is_old = self._clock.elapsed_s() - self._described_s > _TOPICS_S
+        is_old = self._clock_s() - self._described_s > _TOPICS_S
         if self._described is not None and not is_old:
             reading = self._read_of(cluster, wanted, self._described)
             if len(reading.logs) == len(wanted.names) and all(log.end is not None for log in reading.logs.values()):
                 return reading
-        self._described, self._described_s = cluster.topics(), self._clock.elapsed_s()
+        self._described, self._described_s = cluster.topics(), self._clock_s()
         return self._read_of(cluster, wanted, self._described)
 
     def _read_of(self, cluster: MigrationCluster, wanted: WantedPartitions, described: ClusterTopics) -> ClusterReading:
-        began_s = self._clock.elapsed_s()
+        began_s = self._clock_s()
         here = self._names_here({name.topic for name in wanted.names}, wanted.mirrored, described.names)
         origin_names = {own: topic for topic, own in here.items()}
         topics = _only(
@@ -132,9 +167,10 @@ class ClusterReader:
         def named(name: TopicPartition) -> TopicPartition:
             return TopicPartition(origin_names[name.topic], name.partition)
 
+        self._read_rules(cluster, topics)
         groups, committed = self._groups(cluster, topics)
         # Ends come last: no reader may seem to be ahead because it went on meanwhile.
-        logs, read_ms = cluster.log_offsets(topics), self._clock.now_ms()
+        logs, read_ms = cluster.log_offsets(topics), self._clock_ms()
         epochs = {TopicPartition(t, p): epoch for t, own in topics.items() for p, epoch in own.leader_epochs.items()}
         is_origin = self._alias is None
         asked = (
@@ -145,7 +181,8 @@ class ClusterReader:
             read_ms,
             described.cluster_id,
             {named(name): log for name, log in logs.items()},
-            {origin_names[topic]: own.topic_id for topic, own in topics.items()},
+            dict.fromkeys(name.topic for name in wanted.names)
+            | {origin_names[topic]: own.topic_id for topic, own in topics.items()},
             {named(name): epoch for name, epoch in epochs.items()},
             {named(name): ends for name, ends in cluster.epoch_ends(topics, asked).items()},
             {origin_names[topic]: rules for topic, rules in self._rules.items() if topic in origin_names},
@@ -157,32 +194,33 @@ class ClusterReader:
         """Return the names that topics of the origin have on this cluster; those that are not there are missing."""
         alias = self._alias
         names = {
-            topic: mirror_topic(topic, alias, there)
-            if alias is not None and topic in mirrored
-            else topic
-            if topic in there
-            else None
-            for topic in topics
+            topic: target_topic(topic, alias is not None and topic in mirrored, alias or "", there) for topic in topics
         }
         return {topic: name for topic, name in names.items() if name is not None}
+
+    def _read_rules(self, cluster: MigrationCluster, topics: Mapping[str, MigratingTopic]) -> None:
+        """Read the settings of topics if that is due; then all groups are looked through again too."""
+        now_s = self._clock_s()
+        is_due = self._slow_at_s is None or now_s - self._slow_at_s > _SLOW_S or topics.keys() != self._topics
+        if is_due:
+            self._readers = None
+            # Groups that cannot be read leave the settings known, and the other way round.
+            with contextlib.suppress(HeadroomError):
+                self._rules = cluster.rules(topics)
+                self._slow_at_s, self._topics = now_s, frozenset(topics)
 
     def _groups(
         self, cluster: MigrationCluster, topics: Mapping[str, MigratingTopic]
     ) -> tuple[dict[str, bool | None] | None, Mapping[str, Mapping[TopicPartition, int]]]:
         """Return the groups of the topics and their committed offsets; (None, nothing) if they could not be read."""
         names = [TopicPartition(topic, partition) for topic, own in topics.items() for partition in own.leaders]
-        now_s = self._clock.elapsed_s()
-        is_due = self._slow_at_s is None or now_s - self._slow_at_s > _SLOW_S or topics.keys() != self._topics
         try:
             active = cluster.groups()
-            chosen = list(self._named or (active if is_due else self._readers))
+            chosen = self._named or (active if self._readers is None else self._readers)
             committed = cluster.committed([group for group in chosen if group in active], names)
-            if is_due:
-                self._rules = cluster.rules(topics)
         except HeadroomError:
             return None, {}
-        if is_due:
-            self._slow_at_s, self._topics = now_s, frozenset(topics)
+        if self._readers is None:
             self._readers = tuple(group for group, offsets in committed.items() if offsets)
         known = {group: offsets for group, offsets in committed.items() if offsets or group in self._named}
         return {group: active[group] for group in known}, known

@@ -1,0 +1,99 @@
+"""Rows of migrations from what is known of both clusters: what is unknown stays so, and a cluster costs its columns."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
+from headroom.cluster.migration.cluster_reader import ClusterReading
+from headroom.planning.migration.progress.message_row import reading_of_row
+from headroom.planning.migration.readings import LogOffsets, TopicRules
+from headroom.schemas.bounds import MOST_IN_ARRAY
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import PartitionAgreement
+
+NAME, OTHER = TopicPartition("orders", 0), TopicPartition("payments", 0)
+AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700, 0, "migrating")
+UNREAD = ClusterFacts(error="no broker answered")
+
+
+def reading(cluster_id: str = "o", **parts: Any) -> ClusterReading:
+    """A reading of orders-0 with the group billing."""
+    own: dict[str, Any] = {
+        "logs": {NAME: LogOffsets(0, 500, 500)},
+        "topic_ids": {"orders": "i"},
+        "groups": {"billing": True},
+        "committed": {"billing": {NAME: 100}},
+    }
+    return ClusterReading(0.0, 1_000, cluster_id, **own | parts)
+
+
+def facts(now: ClusterReading) -> ClusterFacts:
+    return ClusterFacts(now, last=now)
+
+
+ORIGIN, TARGET = facts(reading()), facts(reading("t", groups={}, committed={}))
+
+
+def row(origin: ClusterFacts = ORIGIN, target: ClusterFacts = TARGET, **more: Any) -> dict[str, Any]:
+    (found,) = migration_rows(MigrationFacts([AGREED], origin=origin, target=target, **more))
+    return found
+
+
+def groups(found: dict[str, Any]) -> list[tuple[str, int | None]] | None:
+    own = found["groups"]
+    return None if own is None else [(group["group"], group["origin_offset"]) for group in own]
+
+
+def test_groups_are_known_only_if_both_clusters_have_listed_them() -> None:
+    assert groups(row()) == [("billing", 100)]
+    unlisted = reading(groups=None, committed={})
+    assert groups(row(facts(unlisted))) is None
+    # One that has moved by hand would seem to read the origin.
+    assert groups(row(target=facts(replace(unlisted, cluster_id="t")))) is None
+    assert groups(row(target=UNREAD)) is None
+    # A dead origin keeps those of its last reading, at an unknown place.
+    assert groups(row(replace(UNREAD, last=reading()))) == [("billing", None)]
+    assert groups(row(UNREAD)) is None
+
+
+def test_a_reading_that_was_about_other_topics_knows_no_group_of_this_one() -> None:
+    others = reading(logs={OTHER: LogOffsets(0, 1, 1)}, topic_ids={"payments": "p"}, committed={"audit": {OTHER: 1}})
+    assert groups(row(facts(others))) is None
+    # So it is for a topic that is shielded while another one is read.
+    shielded = replace(AGREED, shielded=True)
+    known = replace(AGREED, topic="payments")
+    both = MigrationFacts(
+        [shielded, known], origin=facts(others), target=facts(reading("t", topic_ids={"orders": "i"}))
+    )
+    first, second = migration_rows(both)
+    assert (first["topic"], first["origin"], first["groups"]) == ("orders", None, None)
+    assert second["origin"]["log_end_offset"] == 1
+
+
+def test_groups_of_a_topic_that_was_shielded_are_those_of_its_last_reading() -> None:
+    (found,) = migration_rows(MigrationFacts([replace(AGREED, shielded=True)], origin=ORIGIN, target=TARGET))
+    assert (found["origin"], found["origin_error"]) == (None, "nothing calls it: shielded")
+    assert groups(found) == [("billing", None)]
+
+
+def test_a_dead_target_costs_its_own_columns_and_what_was_read_of_it_before() -> None:
+    found = row(target=UNREAD, earlier_target=reading("t"))
+    assert (found["target"], found["earlier_target_end"], found["origin"]["log_end_offset"]) == (None, None, 500)
+    assert row(earlier_target=reading("t"))["earlier_target_end"] == 500
+
+
+def test_more_groups_than_a_message_takes_are_unknown_there_and_listed_elsewhere() -> None:
+    many = {f"g{number:03}": {NAME: number} for number in range(MOST_IN_ARRAY + 1)}
+    known = MigrationFacts([AGREED], origin=facts(reading(groups=dict.fromkeys(many), committed=many)), target=TARGET)
+    assert migration_rows(known)[0]["groups"] is None
+    assert len(migration_rows(known, sys.maxsize)[0]["groups"]) == MOST_IN_ARRAY + 1
+
+
+def test_the_greatest_retention_that_kafka_takes_can_be_read() -> None:
+    rules = TopicRules("delete", 2**63 - 1, -1, 2, False)
+    found = reading_of_row(row(facts(reading(rules={"orders": rules}))), 1_000)
+    assert found is not None
+    assert found.rules == replace(rules, retention_ms=2**60)

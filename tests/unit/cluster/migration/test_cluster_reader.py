@@ -1,0 +1,108 @@
+"""Readings of one cluster: what is read again, and what a refused part costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headroom.cluster.migration.cluster_reader import (
+    ClusterReader,
+    WantedPartitions,
+    wanted_on_origin,
+    wanted_on_target,
+)
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import PartitionAgreement
+from tests.unit.fakes.migration_clusters import RULES, FakeMigrationCluster, log_record
+
+NAME, COPY = TopicPartition("orders", 0), TopicPartition("old.orders", 0)
+WANTED = WantedPartitions([NAME])
+
+
+class Read:
+    """A cluster in memory and its reader."""
+
+    def __init__(self, name: TopicPartition = NAME, alias: str | None = None) -> None:
+        self.s = 1_000.0
+        self.cluster = FakeMigrationCluster("old", "o", {name: [log_record(0, 0)]})
+        clock_ms = lambda: int(self.s * 1000)  # noqa: E731
+        self.reader = ClusterReader(lambda: self.cluster, lambda: self.s, clock_ms, (), alias)  # type: ignore[arg-type, return-value]
+
+
+def refuse(*given: Any) -> Any:
+    raise HeadroomError("cluster old", "refused", "Grant DESCRIBE on its groups.")
+
+
+def test_topics_are_read_again_once_a_leader_has_moved_and_otherwise_now_and_then() -> None:
+    read = Read()
+    asked: list[float] = []
+    topics = read.cluster.topics
+
+    def counted() -> Any:
+        asked.append(read.s)
+        return topics()
+
+    read.cluster.topics = counted  # type: ignore[method-assign]
+    for _ in range(3):
+        assert read.reader.read(WantedPartitions([NAME])).logs[NAME].end == 1
+    assert len(asked) == 1
+    read.s += 6.0
+    read.reader.read(WantedPartitions([NAME]))
+    assert len(asked) == 2
+    # A partition that the known topics do not have is looked for at once.
+    read.reader.read(WantedPartitions([NAME, TopicPartition("orders", 7)]))
+    assert len(asked) == 3
+
+
+def test_a_reading_after_forgetting_has_nothing_of_the_one_before() -> None:
+    read = Read()
+    read.cluster.group_states, read.cluster.offsets = {"a": True, "b": True}, {"a": {NAME: 1}}
+    assert read.reader.read(WANTED).committed == {"a": {NAME: 1}}
+    read.cluster.offsets["b"] = {NAME: 0}
+    read.cluster.topic_ids["orders"] = "another"
+    # Known for some seconds: the id, and that b has no offset.
+    kept = read.reader.read(WANTED)
+    assert (kept.topic_ids, kept.committed) == ({"orders": "id of orders"}, {"a": {NAME: 1}})
+    read.reader.forget()
+    now = read.reader.read(WANTED)
+    assert (now.topic_ids, now.committed) == ({"orders": "another"}, {"a": {NAME: 1}, "b": {NAME: 0}})
+
+
+def test_groups_that_may_not_be_read_leave_offsets_and_settings_known() -> None:
+    read = Read()
+    read.cluster.groups = refuse  # type: ignore[method-assign]
+    reading = read.reader.read(WANTED)
+    assert (reading.groups, reading.committed) == (None, {})
+    assert (reading.logs[NAME].end, reading.rules) == (1, {"orders": RULES})
+
+
+def test_settings_that_may_not_be_read_leave_groups_known_and_are_asked_for_again() -> None:
+    read = Read()
+    read.cluster.group_states, read.cluster.offsets = {"a": True}, {"a": {NAME: 1}}
+    rules, read.cluster.rules = read.cluster.rules, refuse  # type: ignore[method-assign]
+    reading = read.reader.read(WANTED)
+    assert (reading.groups, reading.rules) == ({"a": True}, {})
+    read.cluster.rules = rules  # type: ignore[method-assign]
+    assert read.reader.read(WANTED).rules == {"orders": RULES}
+
+
+def test_a_mirror_has_the_name_of_the_origin_in_readings_and_a_missing_topic_is_one_that_was_asked_about() -> None:
+    read = Read(COPY, alias="old")
+    assert read.reader.read(WantedPartitions([NAME], frozenset({"orders"}))).logs[NAME].end == 1
+    reading = read.reader.read(WANTED)
+    assert (reading.logs, reading.topic_ids) == ({}, {"orders": None})
+
+
+def agreement(partition: int, method: str = "routed", shielded: bool = False) -> PartitionAgreement:
+    return PartitionAgreement("m", 1, "o", "t", "orders", partition, method=method, shielded=shielded)
+
+
+def test_shielded_partitions_are_read_on_the_target_alone() -> None:
+    both = [agreement(0, shielded=True), agreement(1, "mirrored")]
+    other = TopicPartition("orders", 1)
+    target = wanted_on_target(both)
+    assert (target.names, target.mirrored) == ([NAME, other], {"orders"})
+    origin = wanted_on_origin(both, {NAME: {2: 5}, other: {3: 7, 4: 9}})
+    assert origin is not None
+    assert (origin.names, origin.epochs) == ([other], {other: [3, 4]})
+    assert wanted_on_origin(both[:1], {}) is None
