@@ -158,10 +158,12 @@ class FakeMigrationCluster:
         self.logs = {own: log for own, log in self.logs.items() if own.topic != name}
         self.before_effect()
 
-    def topics(self) -> ClusterTopics:
+    def topics(self, names: Collection[str] | None = None) -> ClusterTopics:
         self._answer()
         partitions: dict[str, dict[int, int | None]] = {}
         for name in self.logs:
+            if names is not None and name.topic not in names:
+                continue
             leader = None if name in self.leaderless else 1
             partitions.setdefault(name.topic, {})[name.partition] = leader
         epochs = {topic: {p: e for (t, p), e in self.leader_epochs.items() if t == topic} for topic in partitions}
