@@ -15,7 +15,7 @@ from headroom.planning.migration.mirrors.sync_trail import (
     SyncTrails,
     linked_to,
 )
-from headroom.planning.migration.offset_syncs import nearest_sync, translate
+from headroom.planning.migration.offset_syncs import translate
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
 
@@ -156,21 +156,22 @@ class Mirror:
         self.trails, self.at, self.is_new = SyncTrails(), 0, True
         self.now_ms = 0
 
-    def write(self) -> None:
+    def write(self, goes_back: bool = False) -> None:
         last = self.history[-1] if self.history else (0, 0)
-        kind = self.random.random()
         self.now_ms += self.random.choice([1_000, 20_000, 60_000])
-        if kind < 0.3:
+        if self.random.random() < 0.3 and not goes_back:
             self.log.append(SyncRecord(self.end, OTHER, 1, 1, self.now_ms))
         else:
             # A record may be mirrored twice, but no two are at one offset of the target.
-            steps = self.random.randint(0, 9), self.random.randint(1, 9)
-            back = self.random.randint(0, 2)
-            pair = [a - 30 if kind > 0.97 and back == i else a + b for i, (a, b) in enumerate(zip(last, steps))]
-            pair = [max(0, one) for one in pair]
-            self.history.append((pair[0], pair[1]))
-            self.log.append(SyncRecord(self.end, NAME, pair[0], pair[1], self.now_ms))
+            pair = [last[0] + self.random.randint(0, 9), last[1] + self.random.randint(1, 9)]
+            if goes_back:
+                pair[self.random.randint(0, 1)] -= 40
+            self.history.append((max(0, pair[0]), max(0, pair[1])))
+            self.log.append(SyncRecord(self.end, NAME, *self.history[-1], self.now_ms))
         self.end += 1
+
+    def rewind(self) -> None:
+        self.write(goes_back=True)
 
     def compact(self) -> None:
         """Remove what a later record of the same partition replaces, in all but the newest records."""
@@ -193,31 +194,41 @@ class Mirror:
                 own = one.record
                 self.kept.setdefault(own.offset, (own.offset, one.after, own.origin, own.target))
         # A tick may be written without an acknowledgement, and one that is acknowledged may be lost later.
-        if sent and fate < 0.8 or fate > 0.95:
-            self.trails.confirm({NAME: one.record.offset for one in sent})
+        if sent and (fate < 0.8 or fate > 0.95):
+            self.trails.confirm({NAME: sent[-1].record.offset})
+
+    def outage(self) -> None:
+        """Nothing is read for a while, with a rewind that compaction may remove before it is seen."""
+        self.rewind()
+        for _ in range(self.random.randint(2, 30)):
+            self.write()
+        self.compact()
 
     def restart(self) -> None:
         self.trails, self.is_new = SyncTrails(), True
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_kept_syncs_never_lead_past_what_all_syncs_allow(seed: int) -> None:
+def test_kept_syncs_never_lead_past_what_all_syncs_allow() -> None:
     """Whatever is compacted, lost, sent twice or read again: a sync that counts is from after the last rewind."""
-    mirror = Mirror(seed)
+    nearer = sum(nearer_by_kept_ones(Mirror(seed)) for seed in range(30))
+    # Not one of some thousand offsets, but a good part: they are kept for that.
+    assert nearer > 200
+
+
+def nearer_by_kept_ones(mirror: Mirror) -> int:
+    """Check places of readers at moments of a mirror, and return how many are nearer than by the topic alone."""
     nearer = 0
-    for _ in range(400):
-        (step,) = mirror.random.choices([mirror.write, mirror.tick, mirror.compact, mirror.restart], [60, 40, 3, 1])
+    steps = [mirror.write, mirror.tick, mirror.compact, mirror.rewind, mirror.outage, mirror.restart]
+    for step in mirror.random.choices(steps, [60, 40, 3, 0.3, 0.6, 1], k=400):
         step()
         topic = [record for record in mirror.log if record.name == NAME]
-        if not topic or mirror.random.random() > 0.1:
+        if not topic:
             continue
         in_topic = [(record.origin, record.target) for record in topic]
         joined = [*linked_to(list(mirror.kept.values()), topic[0].offset), *in_topic]
-        for offset in mirror.random.sample(range(mirror.history[-1][0] + 5), 5):
-            allowed, found = translate(mirror.history, offset), translate(joined, offset)
-            assert found is None or (allowed is not None and found <= allowed)
-            sync = nearest_sync(joined, offset)
-            assert sync is None or sync in mirror.history
-            assert (translate(in_topic, offset) or 0) <= (found or 0)
-            nearer += found != translate(in_topic, offset)
-    assert nearer or seed
+        offset = mirror.random.choice(mirror.history[-60:])[0] + mirror.random.randint(0, 3)
+        by_topic, found, by_all = (translate(syncs, offset) for syncs in (in_topic, joined, mirror.history))
+        assert found is None or (by_all is not None and found <= by_all)
+        assert by_topic is None or found == by_topic
+        nearer += found != by_topic
+    return nearer
