@@ -29,7 +29,7 @@ _DISK, _REQUEST_MS = (0, MOST_COUNTED), (0, LONGEST_MS)
 MOST_IN_ARRAY = 256
 
 _BY_NAME = {
-    **dict.fromkeys(("read_ms", "unchanged_since_ms", "switch_tick_ms"), _TIME_MS),
+    **dict.fromkeys(("read_ms", "unchanged_since_ms", "switch_tick_ms", "written_ms"), _TIME_MS),
     **dict.fromkeys(("started_ms", "ended_ms", "collector_started_ms"), _TIME_MS),
     **dict.fromkeys(("interval_ms", "lateness_ms", "rate_window_ms", "metadata_age_ms"), _DURATION_MS),
     **dict.fromkeys(("log_end_offset", "log_start_offset", "size_bytes", "lag_offsets"), _LOG),

@@ -17,8 +17,8 @@ Partition 0 of the topic is the alert partition. It carries the kinds ``brokers`
 ``tick_end``, which have few messages; the other partitions carry history. ``tick_end`` is written after every other
 message of its tick was acknowledged. It contains the offset of the tick's first message in the alert partition.
 
-Readers of before ``migrations`` ignore that kind there, and quarantine it in silver. So its messages do not count in
-``lane_messages``, by which they know that a tick is complete, but in ``messages`` alone.
+Readers of before ``migrations`` ignore that kind there, and quarantine it and ``migration_syncs`` in silver. So its
+messages do not count in ``lane_messages``, by which they know that a tick is complete, but in ``messages`` alone.
 """
 
 from __future__ import annotations
@@ -120,12 +120,21 @@ ROWS: dict[str, str] = {
         # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
         # epoch ends in the log of the present leader.
         "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT>>, "
-        # MirrorMaker's newest offset sync.
-        "sync_origin_offset BIGINT, sync_target_offset BIGINT, "
+        # MirrorMaker's newest offset sync, and why it is not known; null: it is, or there is none to look for.
+        "sync_origin_offset BIGINT, sync_target_offset BIGINT, sync_error STRING, "
         # Committed offsets on both clusters; null: groups could not be listed. active: on the origin.
         f"groups ARRAY<STRUCT<{_MIGRATION_GROUP}>>, "
         # alerts.slip_ratio of the collector, so that the same messages give the same rows.
         "slip_ratio DOUBLE"
+    ),
+    # One row per offset sync of MirrorMaker that is to be kept, of mirrored partitions of the kind migrations, once it
+    # is read. A row is sent again until its tick is written, and after a restart. sync_offset: offset in the topic of
+    # the syncs. after_offset: that of the kept sync before it, if none in between went back or can have been missed;
+    # null: earlier syncs do not count. written_ms: timestamp of the sync. The ids are those of the reading.
+    "migration_syncs": (
+        "topic STRING, partition INT, migration STRING, sync_topic_id STRING, sync_leader_epoch INT, "
+        "sync_offset BIGINT, after_offset BIGINT, origin_offset BIGINT, target_offset BIGINT, written_ms BIGINT, "
+        "origin_cluster_id STRING, target_cluster_id STRING, origin_topic_id STRING, target_topic_id STRING"
     ),
     # One row per partition of the cluster.
     "leaders": (
@@ -174,13 +183,17 @@ ROWS: dict[str, str] = {
 }
 
 # Kinds whose rows are sent as columns; the types are scalars or arrays of scalars.
-COLUMNAR: tuple[str, ...] = ("leaders", "meters", "lags", "logs", "replica_sizes")
+COLUMNAR: tuple[str, ...] = ("leaders", "meters", "lags", "logs", "replica_sizes", "migration_syncs")
 
 # Required columns of each row; a message with one missing in any row is rejected as a whole.
 REQUIRED: dict[str, tuple[str, ...]] = {
     "brokers": ("broker", "alive", "throttles_known"),
     "moves": ("topic", "partition", "replicas", "isr", "adding", "removing", "logs"),
     "migrations": ("topic", "partition", "migration", "status", "method"),
+    "migration_syncs": (
+        *("topic", "partition", "sync_topic_id", "sync_leader_epoch", "sync_offset", "origin_offset", "target_offset"),
+        *("written_ms", "origin_cluster_id", "target_cluster_id", "origin_topic_id", "target_topic_id"),
+    ),
     "leaders": ("topic", "partition", "replicas", "isr"),
     "topic_throttles": ("topic",),
     "meters": ("broker", "meter", "read_ms"),

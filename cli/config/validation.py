@@ -103,6 +103,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("store", "gold_keep_days"): DAYS,
     ("store", "partition_load_keep_days"): DAYS,
     ("store", "broker_load_keep_days"): DAYS,
+    ("store", "migration_syncs_keep_days"): DAYS,
     ("store", "maintain_every_s"): NO_SECONDS_OR_MORE,
     ("spark", "shuffle_partitions"): Range(1, maximum=100_000),
     ("spark", "gold_trigger_s"): NO_SECONDS_OR_MORE,

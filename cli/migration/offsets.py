@@ -17,6 +17,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.migration.offsets_view import print_translation, translation_json
 from headroom.cli.migration.options import copied_option, exact_option, group_option, progress_view
 from headroom.operations.migration.clusters import migration_clusters
+from headroom.operations.migration.kept_syncs import kept_syncs
 from headroom.operations.migration.running.changing import require_unshielded
 from headroom.operations.migration.set_offsets import commit_translated, write_offsets
 from headroom.operations.migration.translation import TranslationRequest, translate_offsets
@@ -67,7 +68,7 @@ def offsets(
     error: HeadroomError | None = None
     require_unshielded(settings, topic_names)
     with migration_clusters(settings) as clusters:
-        result = translate_offsets(clusters, request, progress_view(), print_note)
+        result = translate_offsets(clusters, request, progress_view(), print_note, kept_syncs(settings))
         try:
             if csv_file is not None:
                 write_offsets(csv_file, result)

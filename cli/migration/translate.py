@@ -13,6 +13,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.migration.offsets_view import print_translation, translation_json
 from headroom.cli.migration.options import copied_option, exact_option, group_option, progress_view
 from headroom.operations.migration.clusters import migration_clusters
+from headroom.operations.migration.kept_syncs import kept_syncs
 from headroom.operations.migration.running.changing import require_unshielded
 from headroom.operations.migration.translation import TranslationRequest, translate_offsets
 from headroom.schemas.migrations import MigrationMethod
@@ -43,7 +44,7 @@ def translate(topic: str, config: str | None, group: str, method: str, exact: bo
     request = TranslationRequest(group, (topic,), MigrationMethod(method), exact)
     require_unshielded(settings, (topic,))
     with migration_clusters(settings) as clusters:
-        result = translate_offsets(clusters, request, progress_view(), print_note)
+        result = translate_offsets(clusters, request, progress_view(), print_note, kept_syncs(settings))
     return CommandOutcome(
         lambda: translation_json(result), lambda: print_translation(result), exit_code=int(bool(result.unknown()))
     )

@@ -185,6 +185,8 @@ class Collector:
             collector=self._id,
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
+        if self._migrations is not None:
+            self._migrations.confirm_sync_rows()
         counts = {kind: len(of_kind) for kind, of_kind in observation.rows.items()}
         duration_s = self._clock.elapsed_s() - began_s
         return TickReport(tick_ms, duration_s, sent.messages, counts, observation.unanswered, None)

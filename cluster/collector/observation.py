@@ -97,6 +97,8 @@ class Observer:
         rows = self._builder.rows(tick_ms, snapshot, reads, watched, load_meters) | load_rows
         if self._migrations is not None and (migrating := self._migrations.rows()):
             rows["migrations"] = migrating
+            if syncs := self._migrations.sync_rows():
+                rows["migration_syncs"] = syncs
         if self._load is not None:
             # Not together with the reads of the tick, which would have to share the brokers' time with these.
             self._load.start_due(snapshot, plans)

@@ -71,14 +71,17 @@ class MigrationCluster:
         """Close the connections."""
         self._connection.close()
 
-    def topics(self) -> ClusterTopics:
-        """Return all topics, and the id of the cluster.
+    def topics(self, names: Collection[str] | None = None) -> ClusterTopics:
+        """Return topics, and the id of the cluster.
+
+        Args:
+            names: topics, a few; None: all.
 
         Raises:
             HeadroomError: they could not be read.
         """
         try:
-            return read_topics(self._brokers)
+            return read_topics(self._brokers, names)
         except MetadataError as error:
             raise self._unread(error) from None
 

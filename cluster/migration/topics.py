@@ -28,7 +28,7 @@ class ClusterTopics(NamedTuple):
     Attributes:
         cluster_id: id of the cluster; None if the broker does not report it.
         topics: topics by name; those that do not exist are missing.
-        names: names of all topics of the cluster.
+        names: names of all topics of the cluster, or of those among the ones that were asked for.
     """
 
     cluster_id: str | None
@@ -36,13 +36,18 @@ class ClusterTopics(NamedTuple):
     names: frozenset[str]
 
 
-def read_topics(brokers: BrokerFailover) -> ClusterTopics:
-    """Return all topics of a cluster.
+def read_topics(brokers: BrokerFailover, names: Collection[str] | None = None) -> ClusterTopics:
+    """Return topics of a cluster.
+
+    Args:
+        brokers: the cluster.
+        names: topics, a few; None: all.
 
     Raises:
         MetadataError: no broker answered.
     """
-    answer = brokers.send_to_any("topics", MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    answer = brokers.send_to_any("topics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
     topics = {topic.name: _topic(topic) for topic in answer.topics if topic.name and not topic.error_code}
     return ClusterTopics(getattr(answer, "cluster_id", None), topics, frozenset(topics))
 

@@ -1,13 +1,17 @@
-"""Offset syncs of MirrorMaker 2 between the two clusters, from the one that has them."""
+"""Offset syncs of MirrorMaker 2 between the two clusters: those in their topic, and earlier ones that were kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
-from headroom.cluster.migration.migration_cluster import MigrationCluster
-from headroom.cluster.migration.sync_topic import read_syncs
+from headroom.cluster.migration.sync_topic import SyncPlace, find_sync_topic, read_syncs
 from headroom.operations.migration.clusters import MigrationClusters
-from headroom.planning.migration.mirrors.names import sync_topic, sync_topics
+from headroom.operations.migration.kept_syncs import KeptSyncs, SyncIdentity
+from headroom.operations.progress import OnText
+from headroom.planning.migration.mirrors.sync_trail import SyncRecord
+from headroom.planning.migration.offset_syncs import nearest_sync
+from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import MigratingTopic
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -19,8 +23,6 @@ PartitionSyncs = Mapping[TopicPartition, Sequence[tuple[int, int]]]
 def read_mirror_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> PartitionSyncs:
     """Return the offset syncs of partitions, from the origin, or from the target if MirrorMaker keeps them there.
 
-    Those of another mirror have offsets of another cluster, so only the topic with the alias is read.
-
     Args:
         clusters: the two clusters.
         names: partitions, by their names on the origin.
@@ -28,34 +30,70 @@ def read_mirror_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -
     Raises:
         HeadroomError: there is no such topic, it could not be read to its end, or one of its records is no sync.
     """
-    places = (
-        (clusters.origin, clusters.origin_topics, sync_topic(clusters.target.name)),
-        (clusters.target, clusters.target_topics, sync_topic(clusters.origin.name)),
-    )
-    for cluster, topics, own in places:
-        if own in topics.names:
-            return _read_sync_topic(cluster, topics.topics[own], own, names)
-    subject = f"{places[0][2]} on the origin, {places[1][2]} on the target"
-    others = sorted({name for _, topics, _ in places for name in sync_topics(topics.names)})
-    if others:
-        rule = f"no offset syncs are there; but those of other mirrors, or other aliases, are: {', '.join(others)}"
-        remedy = "Set cluster.name and migration.origin.name to the aliases that MirrorMaker uses."
-        raise HeadroomError(subject, rule, remedy)
-    remedy = (
-        "Grant READ on mm2-offset-syncs.* to this user. With another mirror use --exact, with a link --method linked."
-    )
-    raise HeadroomError(subject, "no offset syncs are there", remedy)
+    _, _, records = _read_topic(clusters, names)
+    return {name: _pairs(own) for name, own in records.items()}
 
 
-def _read_sync_topic(
-    cluster: MigrationCluster, described: MigratingTopic, topic: str, names: set[TopicPartition]
+def read_reader_syncs(
+    clusters: MigrationClusters,
+    on_both: Mapping[str, TopicOnBoth],
+    committed: Mapping[TopicPartition, int],
+    kept: KeptSyncs | None,
+    on_note: OnText,
 ) -> PartitionSyncs:
-    if set(described.leaders) != {0}:
-        rule = f"has {len(described.leaders)} partitions, so the order of its syncs is unknown"
-        raise HeadroomError(topic, rule, "MirrorMaker creates it with one; let it create it again.")
-    name = TopicPartition(topic, 0)
-    log = cluster.log_offsets({topic: described})[name]
-    if log.start is None or log.end is None:
-        raise HeadroomError(topic, "has an unknown log end", "See that it has a leader, then run it again.")
-    with cluster.reader() as reader:
-        return read_syncs(reader, name, log.start, log.end, names)
+    """Return the offset syncs of partitions, with kept ones for readers behind the first one that is in the topic.
+
+    Args:
+        clusters: the two clusters.
+        on_both: topics of the partitions, by their names on the origin.
+        committed: offset on the origin by partition, by its name there.
+        kept: syncs that were kept; None: only those in the topic count.
+        on_note: gets a sentence if kept syncs cannot be read.
+
+    Raises:
+        HeadroomError: as for ``read_mirror_syncs``.
+    """
+    place, topic, records = _read_topic(clusters, set(committed))
+    syncs = {name: _pairs(own) for name, own in records.items()}
+    if kept is None:
+        return syncs
+    try:
+        for name, offset in committed.items():
+            first = next((record for record in records.get(name, ()) if record.is_valid), None)
+            if first is not None and nearest_sync(syncs[name], offset) is None:
+                identity = _identity(clusters, topic, on_both[name.topic], name.partition)
+                syncs[name] = [*kept.before(identity, first, offset, partial(_epoch_ends, place, topic)), *syncs[name]]
+    except HeadroomError as error:
+        on_note(f"Kept offset syncs are not used: {error}")
+    return syncs
+
+
+def _read_topic(
+    clusters: MigrationClusters, names: set[TopicPartition]
+) -> tuple[SyncPlace, MigratingTopic, dict[TopicPartition, list[SyncRecord]]]:
+    place = find_sync_topic(clusters.origin, clusters.origin_topics, clusters.target, clusters.target_topics)
+    topics = clusters.origin_topics if place.cluster is clusters.origin else clusters.target_topics
+    topic = place.topic_of(topics)
+    begin, end = place.range_of(topic)
+    with place.cluster.reader() as reader:
+        return place, topic, read_syncs(reader, place.name, begin, end, names)
+
+
+def _identity(clusters: MigrationClusters, topic: MigratingTopic, both: TopicOnBoth, partition: int) -> SyncIdentity:
+    return SyncIdentity(
+        both.topic,
+        partition,
+        topic.topic_id,
+        clusters.origin_topics.cluster_id,
+        clusters.target_topics.cluster_id,
+        both.origin.topic_id,
+        None if both.target is None else both.target.topic_id,
+    )
+
+
+def _epoch_ends(place: SyncPlace, topic: MigratingTopic, epochs: Collection[int]) -> Mapping[int, int]:
+    return place.cluster.epoch_ends({place.name.topic: topic}, {place.name: epochs}).get(place.name, {})
+
+
+def _pairs(records: Sequence[SyncRecord]) -> list[tuple[int, int]]:
+    return [(record.origin, record.target) for record in records]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from headroom.operations.migration.clusters import MigrationClusters, targets_of
 from headroom.operations.migration.exact_search import ExactSearch
-from headroom.operations.migration.syncs import PartitionSyncs, read_mirror_syncs
+from headroom.operations.migration.kept_syncs import KeptSyncs
+from headroom.operations.migration.syncs import PartitionSyncs, read_reader_syncs
 from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset, by_link, by_place, by_syncs
 from headroom.planning.migration.plan.planned import TopicOnBoth
@@ -67,7 +68,11 @@ class TranslationResult:
 
 
 def translate_offsets(
-    clusters: MigrationClusters, request: TranslationRequest, progress: ProgressReceiver, on_note: OnText
+    clusters: MigrationClusters,
+    request: TranslationRequest,
+    progress: ProgressReceiver,
+    on_note: OnText,
+    kept: KeptSyncs | None = None,
 ) -> TranslationResult:
     """Return where a consumer group continues on the target.
 
@@ -76,6 +81,7 @@ def translate_offsets(
         request: what is translated.
         progress: gets the steps.
         on_note: gets a sentence about what makes the result rougher than asked for.
+        kept: offset syncs that were kept; None: only those in their topic are used.
 
     Raises:
         HeadroomError: a topic or the group is not on the origin, the group has committed nothing, a topic is not on the
@@ -97,7 +103,12 @@ def translate_offsets(
     ]
     is_link = request.method is MigrationMethod.LINKED
     # Before the logs: a sync must not seem to be beyond the target's end because the mirror went on meanwhile.
-    syncs = {} if is_link else _syncs(clusters, request, {own.name for own in readers}, progress, on_note)
+    wanted = {own.name: own.committed for own in readers}
+    syncs = (
+        {}
+        if is_link
+        else _syncs(request, progress, on_note, lambda: read_reader_syncs(clusters, on_both, wanted, kept, on_note))
+    )
     # The target before the origin: a link must not seem to be ahead because it went on meanwhile.
     target_logs = target.log_offsets(targets_of(on_both.values()))
     logs = origin.log_offsets({topic: both.origin for topic, both in on_both.items()})
@@ -168,16 +179,12 @@ def _exact(
 
 
 def _syncs(
-    clusters: MigrationClusters,
-    request: TranslationRequest,
-    names: set[TopicPartition],
-    progress: ProgressReceiver,
-    on_note: OnText,
+    request: TranslationRequest, progress: ProgressReceiver, on_note: OnText, read: Callable[[], PartitionSyncs]
 ) -> PartitionSyncs:
     """Return the offset syncs of partitions; with ``exact`` none, and a note, if they cannot be used."""
     try:
         with progress.step("Reading MirrorMaker's offset syncs"):
-            return read_mirror_syncs(clusters, names)
+            return read()
     except HeadroomError as error:
         if not request.exact:
             raise

@@ -261,3 +261,34 @@ MIGRATION_OFFSETS = Table(
         ("error", "STRING", "why the side was not read; null: it was"),
     ),
 )
+
+MIGRATION_SYNCS = Table(
+    "silver/migration_syncs",
+    "kept offset sync of MirrorMaker",
+    ("cluster", "sync_topic_id", "topic", "partition", "sync_offset", "origin_offset", "target_offset"),
+    ("date",),
+    columns_of(
+        ("cluster", "STRING", "name of the watched cluster, the target"),
+        ("tick_ms", "BIGINT", "time of the first tick that had it, epoch milliseconds UTC"),
+        ("date", "DATE", "day of written_ms in UTC; folder of the row"),
+        ("topic", "STRING", "topic on the origin"),
+        ("partition", "INT", "partition"),
+        ("migration", "STRING", "name of the migration"),
+        ("sync_topic_id", "STRING", "id of the topic of the syncs"),
+        ("sync_leader_epoch", "INT", "epoch of the leader of that topic that the sync was read from"),
+        ("sync_offset", "BIGINT", "offset of the sync in that topic"),
+        (
+            "after_offset",
+            "BIGINT",
+            "sync_offset of the kept sync of the partition before this one; null: earlier ones do not count, because a "
+            "log went back, or a sync may have been missed",
+        ),
+        ("origin_offset", "BIGINT", "offset of a record on the origin"),
+        ("target_offset", "BIGINT", "offset of its copy on the target"),
+        ("written_ms", "BIGINT", "when MirrorMaker wrote the sync, epoch milliseconds UTC"),
+        ("origin_cluster_id", "STRING", "id of the origin"),
+        ("target_cluster_id", "STRING", "id of the target"),
+        ("origin_topic_id", "STRING", "id of the topic on the origin"),
+        ("target_topic_id", "STRING", "id of the mirrored topic on the target"),
+    ),
+)

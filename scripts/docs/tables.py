@@ -52,7 +52,8 @@ Rows of `gold/partition_load` have no tick: filter them by `hour_ms`, of which t
 
 1. It deletes expired days. Retention: {kept} (`store.bronze_keep_days`,
    `store.silver_keep_days`, `store.gold_keep_days`; 0 keeps everything), `gold/partition_load` {load_days} days
-   (`store.partition_load_keep_days`), `gold/broker_load` {broker_days} days (`store.broker_load_keep_days`).
+   (`store.partition_load_keep_days`), `gold/broker_load` {broker_days} days (`store.broker_load_keep_days`),
+   `silver/migration_syncs` {sync_days} days (`store.migration_syncs_keep_days`).
 2. It compacts small files, which every commit adds: files of a day below 64 MB are merged into files of up to 128 MB.
 3. It removes files that a compaction or an expired day left behind, once no reader can need them: after {deleted}, in
    bronze after {bronze_deleted}, because the silver job reads bronze as a stream.
@@ -109,6 +110,7 @@ def _maintenance() -> str:
         kept=", ".join(f"{layer} {StoreSettings().keep_days(layer)} days" for layer in ("bronze", "silver", "gold")),
         load_days=StoreSettings().partition_load_keep_days,
         broker_days=StoreSettings().broker_load_keep_days,
+        sync_days=StoreSettings().migration_syncs_keep_days,
         deleted=gold["delta.deletedFileRetentionDuration"],
         bronze_deleted=bronze["delta.deletedFileRetentionDuration"],
         log=gold["delta.logRetentionDuration"],

@@ -160,8 +160,11 @@ class HistoryJob:
     def _without_written(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
         """Return the rows that the table does not have.
 
-        An earlier process may have written some of a batch. It is the first one, or any if bronze is read again.
+        An earlier process may have written some of a batch. It is the first one, or any if bronze is read again. Rows
+        that are not of a tick may have come in any earlier one.
         """
+        if "tick_ms" not in table.keys:
+            return self._never_written(rows, table)
         if not self._written.any_earlier:
             return rows
         if table not in self._earlier_ticks:
@@ -170,6 +173,12 @@ class HistoryJob:
         if all(tick_ms > last_tick.get(cluster, 0) for cluster, tick_ms in first_tick.items()):
             return rows
         return not_in(rows, self._store.read_since(table, min(first_tick.values())), table.keys)
+
+    def _never_written(self, rows: DataFrame, table: Table) -> DataFrame:
+        """Return the rows of new keys, each once; only the table's days of these rows are read."""
+        (days,) = rows.agg(F.min("date"), F.max("date")).collect()
+        written = self._store.read(table).where(F.col("date").between(days[0], days[1]))
+        return not_in(first_of_each(rows, table), written, table.keys)
 
     def _write_ledger(self, fresh: DataFrame, rejected: Sequence[DataFrame]) -> None:
         """Write rejected records to quarantine, then the others to the ledger, which shows what is written."""
@@ -226,6 +235,13 @@ def not_in(rows: DataFrame, written: DataFrame, keys: Sequence[str]) -> DataFram
     """Return the rows whose keys are not in ``written``; null keys compare as equal."""
     same = " AND ".join(f"new.{key} <=> old.{key}" for key in keys)
     return rows.alias("new").join(written.select(*keys).alias("old"), F.expr(same), "left_anti")
+
+
+def first_of_each(rows: DataFrame, table: Table) -> DataFrame:
+    """Return one row for each key of a table: that of the earliest tick."""
+    others = ["tick_ms", *(name for name in table.names() if name not in (*table.keys, "tick_ms"))]
+    first = rows.groupBy(*table.keys).agg(F.min(F.struct(*others)).alias("first"))
+    return first.select(*table.keys, "first.*").select(*table.names())
 
 
 def header_rejected(records: DataFrame) -> DataFrame:

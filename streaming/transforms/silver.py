@@ -15,6 +15,7 @@ from headroom.schemas.tables import (
     LOG_DIRS,
     LOG_END_OFFSETS,
     MIGRATION_OFFSETS,
+    MIGRATION_SYNCS,
     REPLICA_SIZES,
     THROTTLES,
     Table,
@@ -153,6 +154,11 @@ def migration_offsets(partitions: DataFrame) -> DataFrame:
     return as_table(rows.withColumn("offsets_per_s", F.expr(rate)), MIGRATION_OFFSETS)
 
 
+def migration_syncs(syncs: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/migration_syncs`` from those of the kind ``migration_syncs``."""
+    return as_table(syncs, MIGRATION_SYNCS, time="written_ms")
+
+
 # Table to message kind to the function that makes rows of the table from rows of the kind.
 SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     FETCHER_LAG: {"lags": fetcher_lag},
@@ -164,4 +170,5 @@ SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     LOG_DIRS: {"log_dirs": log_dirs},
     REPLICA_SIZES: {"replica_sizes": replica_sizes},
     MIGRATION_OFFSETS: {"migrations": migration_offsets},
+    MIGRATION_SYNCS: {"migration_syncs": migration_syncs},
 }

@@ -125,6 +125,12 @@ _ROWS: dict[str, dict[str, Any]] = {
         "lag_offsets": 0,
         "is_future": False,
     },
+    "migration_syncs": {
+        name: values[0]
+        for name, values in next(
+            m["columns"] for m in fuzzed_tick("c1", TICK_MS) if m["kind"] == "migration_syncs"
+        ).items()
+    },
 }
 _END = {
     "interval_ms": 1000,

@@ -33,6 +33,11 @@ OFF = "tick_ms is more than 600 s off the time of its record"
 LACKS_LAG = "a row lacks broker, topic, partition, or has it in another type"
 _LEADER: dict[str, Any] = {"topic": "t", "partition": 0, "leader": 1, "replicas": [1], "isr": [1]}
 _MIGRATION = {"topic": "t", "partition": 0, "migration": "m", "status": "planned", "method": "routed"}
+_SYNC = {
+    **{"topic": "t", "partition": 0, "sync_topic_id": "s", "sync_leader_epoch": 0, "sync_offset": 0},
+    **{"origin_offset": 0, "target_offset": 0, "written_ms": 1, "origin_cluster_id": "o", "target_cluster_id": "c"},
+    **{"origin_topic_id": "i", "target_topic_id": "j"},
+}
 Raw = tuple[str | bytes | None, str | bytes | None]
 
 
@@ -169,6 +174,7 @@ VALID: list[dict[str, Any]] = [
     message("broker_performance", 7, [{"broker": 1, "read_ms": 1}]),
     message("log_dirs", 8, [{"broker": 1, "read_ms": 1, "log_dir": "/a"}]),
     message("replica_sizes", 9, [{"broker": 1, "topic": "t", "partition": 0, "log_dir": "/a"}]),
+    message("migration_syncs", 10, [_SYNC]),
     # A later version may add fields; those of this one are what counts.
     BROKERS | {"mood": "good", "rows": [broker(1, 5, None, mood="good")]},
 ]
@@ -193,6 +199,7 @@ def _outside() -> list[dict[str, Any]]:
         "broker_performance": {"broker": 1, "read_ms": 1},
         "log_dirs": {"broker": 1, "read_ms": 1, "log_dir": "/a"},
         "replica_sizes": {"broker": 1, "topic": "t", "partition": 0, "log_dir": "/a"},
+        "migration_syncs": _SYNC,
     }
     found = [
         message(kind, 0, [row, row | {name: number}])

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.groups.fuzz.made import tick as fuzzed_tick
-from headroom.schemas.tables import MIGRATION_GROUPS, MIGRATION_OFFSETS, MIGRATION_PROGRESS
+from headroom.schemas.tables import (
+    MESSAGES,
+    MIGRATION_GROUPS,
+    MIGRATION_OFFSETS,
+    MIGRATION_PROGRESS,
+    MIGRATION_SYNCS,
+    QUARANTINE,
+)
 from headroom.schemas.tick_messages import COUNTED_KINDS
-from headroom.streaming.jobs.silver import silver_rows
+from headroom.streaming.jobs.silver import HistoryJob, silver_rows
+from headroom.streaming.queries.bronze_query import bronze
 from headroom.streaming.queries.whole_ticks import CompleteTicksReader
+from headroom.streaming.store.store import Store
 from headroom.streaming.transforms.decode import with_headers
 from headroom.streaming.transforms.migrations import (
     MIGRATION_COLUMNS,
@@ -19,10 +30,12 @@ from headroom.streaming.transforms.migrations import (
     migration_rows,
     ticks_with_migrations,
 )
-from tests.spark.support import ListTopic
+from tests.spark.support import ListTopic, rows_of
 from tests.spark.ticks import TICK_MS, broker, message, move, records
 
-(ROW,) = next(m["rows"] for m in fuzzed_tick("c1", TICK_MS) if m["kind"] == "migrations")
+FUZZED = {m["kind"]: m for m in fuzzed_tick("c1", TICK_MS)}
+(ROW,) = FUZZED["migrations"]["rows"]
+SYNC = {name: values[0] for name, values in FUZZED["migration_syncs"]["columns"].items()}
 TICK = ("c1", TICK_MS)
 
 
@@ -92,3 +105,50 @@ def test_silver_has_a_row_for_each_cluster_and_the_reason_of_one_that_was_not_re
     window_s = rows[0, "origin"]["window_ms"] / 1000
     assert rows[0, "origin"]["offsets_per_s"] == pytest.approx(500 / window_s)
     assert (rows[1, "origin"]["log_end_offset"], rows[1, "origin"]["error"]) == (None, "timed out")
+
+
+def sync(offset: int, days: int = 0, **more: Any) -> dict[str, Any]:
+    """A sync that was written some days before its tick."""
+    return SYNC | {"sync_offset": offset, "after_offset": None, "written_ms": TICK_MS - days * 86_400_000} | more
+
+
+def test_a_sync_is_stored_once_however_often_and_in_whichever_tick_it_comes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(spark, str(tmp_path / "store"))
+    store.ensure(MIGRATION_SYNCS, QUARANTINE, MESSAGES)
+
+    def write(batch: int, *ticks: list[dict[str, Any]]) -> None:
+        job = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path / "c"), 1.0)  # type: ignore[arg-type]
+        messages = [
+            message("migration_syncs", 0, rows, TICK_MS + 1_000 * (batch + at)) for at, rows in enumerate(ticks)
+        ]
+        job.write_silver(bronze(records(spark, messages)), batch)
+
+    # The second tick has one of the first again, because that was not acknowledged.
+    write(0, [sync(40, 1), sync(50, after_offset=40)], [sync(50, after_offset=40), sync(60, after_offset=50)])
+    # A collector that starts again reads the topic from its start. Of another topic of syncs are others.
+    write(2, [sync(50), sync(60, after_offset=50), sync(70, after_offset=60)], [sync(50, sync_topic_id="other")])
+    write(2, [sync(70, after_offset=60)])
+    rows = rows_of(store, MIGRATION_SYNCS)
+    found = sorted((r["sync_topic_id"], r["sync_offset"], r["after_offset"], r["tick_ms"] - TICK_MS) for r in rows)
+    assert found == [
+        ("other", 50, None, 3_000),
+        ("s", 40, None, 0),
+        ("s", 50, 40, 0),
+        ("s", 60, 50, 1_000),
+        ("s", 70, 60, 2_000),
+    ]
+    assert {r["date"] for r in rows} == {date(2027, 1, 14), date(2027, 1, 15)}
+    assert rows_of(store, QUARANTINE) == []
+
+
+def test_a_sync_without_what_identifies_it_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path / "store"))
+    store.ensure(MIGRATION_SYNCS, QUARANTINE, MESSAGES)
+    job = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path / "c"), 1.0)  # type: ignore[arg-type]
+    messages = [message("migration_syncs", 0, [sync(40, origin_topic_id=None)])]
+    job.write_silver(bronze(records(spark, messages)), 0)
+    assert rows_of(store, MIGRATION_SYNCS) == []
+    (bad,) = rows_of(store, QUARANTINE)
+    assert "origin_topic_id" in bad["reason"]

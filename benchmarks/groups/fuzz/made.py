@@ -155,6 +155,7 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
                 **{"size_bytes": 9_000_000, "lag_offsets": 0, "is_future": False},
             }
         ],
+        "migration_syncs": [_sync(tick_ms)],
     }
     messages = encode_rows(cluster, tick_ms, rows)
     end = encode_end(cluster, tick_ms, len(messages), _end(tick_ms))
@@ -178,7 +179,16 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         **{"origin_error": None, "target_error": None, "earlier_target_end": 0, "cleanup_policy": "delete"},
         **{"retention_ms": 10**9, "retention_bytes": -1, "min_insync_replicas": 2, "unclean_elections": False},
         "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000}],
-        **{"sync_origin_offset": None, "sync_target_offset": None, "groups": [group | earlier], "slip_ratio": 0.5},
+        **{"sync_origin_offset": None, "sync_target_offset": None, "sync_error": None},
+        **{"groups": [group | earlier], "slip_ratio": 0.5},
+    }
+
+
+def _sync(tick_ms: int) -> dict[str, Any]:
+    return {
+        **{"topic": "t", "partition": 0, "migration": "m", "sync_topic_id": "s", "sync_leader_epoch": 2},
+        **{"sync_offset": 40, "after_offset": 30, "origin_offset": 500, "target_offset": 510, "written_ms": tick_ms},
+        **{"origin_cluster_id": "o", "target_cluster_id": "c", "origin_topic_id": "i", "target_topic_id": "i"},
     }
 
 

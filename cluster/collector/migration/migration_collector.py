@@ -1,4 +1,4 @@
-"""Follows the agreement topic and reads both clusters apart from the ticks, each on a thread of its own.
+"""Follows the topics of agreements and offset syncs, and reads both clusters, each apart from the ticks on a thread.
 
 The origin may be dead, or hang. Then its thread waits, and no tick does: the rows have the last reading while it is
 recent, and a reason afterwards.
@@ -13,7 +13,9 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from headroom.cluster.collector.clock import Clock
-from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
+from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, is_mirrored, migration_rows
+from headroom.cluster.collector.migration.sync_follower import SyncFollower
+from headroom.cluster.collector.migration.sync_rows import sync_rows
 from headroom.cluster.migration.agreements import new_agreement_reader
 from headroom.cluster.migration.cluster_reader import (
     ClusterReader,
@@ -23,6 +25,7 @@ from headroom.cluster.migration.cluster_reader import (
 )
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.planning.migration.agreement import acknowledged_ends
+from headroom.planning.migration.mirrors.sync_trail import SyncReading, SyncTrails
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -101,6 +104,7 @@ class MigrationCollector:
         origin: reads the origin; None: as the settings say.
         target: reads the target; None: as the settings say.
         agreements: reads the agreement topic to its end; None: on the watched cluster.
+        syncs: follows MirrorMaker's offset syncs; None: between the clusters of the settings.
     """
 
     def __init__(
@@ -110,6 +114,7 @@ class MigrationCollector:
         origin: ClusterReader | None = None,
         target: ClusterReader | None = None,
         agreements: Callable[[], Agreements] | None = None,
+        syncs: SyncFollower | None = None,
     ) -> None:
         migration = settings.migration
         self._clock = clock
@@ -132,6 +137,15 @@ class MigrationCollector:
         # Offset after the last record that is known to be acknowledged, as of the last tick.
         self._acknowledged: Mapping[TopicPartition, Mapping[int, int]] = {}
         self._looked_s: float | None = None
+        self._sync_follower = syncs or SyncFollower(
+            lambda: MigrationCluster(migration.origin, migration.origin.name),
+            lambda: MigrationCluster(own, own.name),
+            clock,
+        )
+        self._syncs: Background[SyncReading] = Background("offset syncs of MirrorMaker", clock)
+        self._syncs_s: float | None = None
+        self._trails = SyncTrails()
+        self._sync_rows: list[dict[str, Any]] = []
 
     def start_due(self) -> None:
         """Start the readings that are not running, without waiting for them."""
@@ -147,6 +161,11 @@ class MigrationCollector:
         asked = wanted_on_origin(agreements, self._acknowledged)
         if asked is not None:
             self._origin.start(lambda: self._origin_reader.read(asked))
+        followed = frozenset(own.name for own in agreements if is_mirrored(own))
+        # One that failed may have asked for all topics.
+        if followed and (not self._syncs.error or self._syncs_s is None or now_s - self._syncs_s >= _LOOK_S):
+            self._syncs_s = now_s
+            self._syncs.start(lambda: self._sync_follower.read(followed))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of a tick; none without a migration. It waits for nothing."""
@@ -156,10 +175,16 @@ class MigrationCollector:
         if self._origin.take():
             self._keep("origin", self._origin.result)
             self._see(self._origin.result)
+        if self._syncs.take() and self._syncs.result is not None:
+            self._trails.add(self._syncs.result)
+        self._sync_rows = []
         agreements = self._agreements()
         if not agreements:
             return []
         self._acknowledged = self._acknowledged_ends()
+        are_syncs_known = (
+            self._trails.is_all and self._syncs.recent(self._stale_s) is not None and not self._syncs.error
+        )
         origin = self._facts("origin", self._origin)
         facts = MigrationFacts(
             agreements,
@@ -169,8 +194,20 @@ class MigrationCollector:
             None if origin.now is None else _last_before(self._history["target"], origin.now.began_s),
             self._acknowledged,
             self._slip_ratio,
+            self._trails.newest() if are_syncs_known else {},
+            "" if are_syncs_known else self._syncs.error or "they have not been read to their end yet",
         )
+        self._sync_rows = sync_rows(facts, self._trails, self._clock.now_ms())
         return migration_rows(facts)
+
+    def sync_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the kind ``migration_syncs`` in the tick of the last ``rows``."""
+        return self._sync_rows
+
+    def confirm_sync_rows(self) -> None:
+        """Record that these are written; otherwise they are sent again."""
+        sent = {TopicPartition(row["topic"], row["partition"]): row["sync_offset"] for row in self._sync_rows}
+        self._trails.confirm(sent)
 
     def shift(self) -> None:
         """Forget earlier readings, because the wall clock was set: their times are of another one."""
@@ -179,7 +216,7 @@ class MigrationCollector:
 
     def close(self) -> None:
         """Close every connection that is not in use."""
-        for reader in (self._origin_reader, self._target_reader, self._topic):
+        for reader in (self._origin_reader, self._target_reader, self._topic, self._sync_follower):
             reader.close()
 
     def _agreements(self) -> Sequence[PartitionAgreement]:

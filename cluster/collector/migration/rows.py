@@ -11,7 +11,7 @@ from headroom.planning.migration.agreement import agreed_numbers, missing_router
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_COUNTED, MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import PartitionAgreement, RouterReport
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, RouterReport
 
 Row = dict[str, Any]
 _AGREED = (
@@ -52,6 +52,8 @@ class MigrationFacts:
         earlier_target: reading of the target from before the origin's.
         acknowledged: offset after the last record that is known to be acknowledged, by partition and leader epoch.
         slip_ratio: ``alerts.slip_ratio``.
+        syncs: MirrorMaker's newest offset sync of partitions that are followed, as offsets on both clusters.
+        sync_error: why they are not known; empty if they are, or if none is followed.
     """
 
     agreements: Sequence[PartitionAgreement]
@@ -61,6 +63,8 @@ class MigrationFacts:
     earlier_target: ClusterReading | None = None
     acknowledged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     slip_ratio: float = 0.5
+    syncs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    sync_error: str = ""
 
 
 def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row]:
@@ -120,8 +124,7 @@ def _row(
         "earlier_target_end": None if earlier is None else earlier.end,
         **_settings(rules),
         "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {}), most),
-        "sync_origin_offset": None,
-        "sync_target_offset": None,
+        **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
         "slip_ratio": facts.slip_ratio,
     }
@@ -157,6 +160,22 @@ def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
         "prev_read_ms": None if before is None or earlier is None else before.read_ms,
         "prev_log_end_offset": None if earlier is None else earlier.end,
     }
+
+
+def _sync(facts: MigrationFacts, agreement: PartitionAgreement, are_agreed: bool) -> Row:
+    """Return the columns of the newest sync; without both clusters that were agreed it may be one of others."""
+    is_followed = is_mirrored(agreement)
+    sync = facts.syncs.get(agreement.name) if is_followed and are_agreed else None
+    return {
+        "sync_origin_offset": None if sync is None else sync[0],
+        "sync_target_offset": None if sync is None else sync[1],
+        "sync_error": (facts.sync_error or None) if is_followed else None,
+    }
+
+
+def is_mirrored(agreement: PartitionAgreement) -> bool:
+    """Return whether a partition has offset syncs that are followed; nothing calls the origin about a shielded one."""
+    return agreement.method == MigrationMethod.MIRRORED and not agreement.shielded
 
 
 def _settings(rules: TopicRules | None) -> Row:

@@ -21,7 +21,7 @@ _RARE_RATIO = 0.25
 # The messages of the alert partition go first, so that the verdict waits for nothing else.
 KIND_ORDER = (
     *("brokers", "moves", "migrations", "leaders", "topic_throttles", "meters", "lags", "logs"),
-    *("broker_performance", "log_dirs", "replica_sizes"),
+    *("broker_performance", "log_dirs", "replica_sizes", "migration_syncs"),
 )
 Rows = Sequence[dict[str, Any]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -27,6 +28,12 @@ def log_record(offset: int, number: int, key: bytes | None = None, value: bytes 
     value = b"value %d" % number if value is None else value
     digest = record_digest(key, value, (), 1_000 + number)
     return LogRecord(offset, key, value, digest, 1_000 + number)
+
+
+def sync_bytes(partition: int, origin: int, target: int, topic: bytes = b"orders") -> tuple[bytes, bytes]:
+    """Return key and value of an offset sync, as MirrorMaker writes them."""
+    key = struct.pack(">h", len(topic)) + topic + struct.pack(">i", partition)
+    return key, struct.pack(">qq", origin, target)
 
 
 class FakeRecordReader:
@@ -158,10 +165,12 @@ class FakeMigrationCluster:
         self.logs = {own: log for own, log in self.logs.items() if own.topic != name}
         self.before_effect()
 
-    def topics(self) -> ClusterTopics:
+    def topics(self, names: Collection[str] | None = None) -> ClusterTopics:
         self._answer()
         partitions: dict[str, dict[int, int | None]] = {}
         for name in self.logs:
+            if names is not None and name.topic not in names:
+                continue
             leader = None if name in self.leaderless else 1
             partitions.setdefault(name.topic, {})[name.partition] = leader
         epochs = {topic: {p: e for (t, p), e in self.leader_epochs.items() if t == topic} for topic in partitions}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headroom.schemas.config import ClusterSettings, CollectSettings, Settings, Source, StoreSettings, TicksSettings
-from headroom.schemas.tables import PARTITION_LOAD, PARTITION_WRITE_RATE
+from headroom.schemas.tables import MIGRATION_OFFSETS, MIGRATION_SYNCS, PARTITION_LOAD, PARTITION_WRITE_RATE
 
 
 @pytest.mark.parametrize(("own", "has_ticks"), [("", "watched:1"), ("  ", "watched:1"), ("own:1", "own:1")])
@@ -24,6 +24,12 @@ def test_the_load_by_hour_has_a_retention_of_its_own() -> None:
     store = StoreSettings(gold_keep_days=7, partition_load_keep_days=60)
     assert store.keep_days(PARTITION_LOAD.path) == 60
     assert store.keep_days(PARTITION_WRITE_RATE.path) == 7
+
+
+def test_kept_offset_syncs_outlast_the_rest_of_silver() -> None:
+    store = StoreSettings(silver_keep_days=7, migration_syncs_keep_days=400)
+    assert store.keep_days(MIGRATION_SYNCS.path) == 400
+    assert store.keep_days(MIGRATION_OFFSETS.path) == 7
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ SETTINGS: Mapping[str, Setting] = {
     "store.bronze_keep_days": _DAYS,
     "store.silver_keep_days": _DAYS,
     "store.gold_keep_days": _DAYS,
+    "store.migration_syncs_keep_days": _DAYS,
     "store.partition_load_keep_days": _DAYS,
     "store.broker_load_keep_days": _DAYS,
     "store.maintain_every_s": _TIME,

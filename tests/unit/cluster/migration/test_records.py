@@ -13,6 +13,7 @@ from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 from headroom.cluster.migration.records import RecordReader
 from headroom.cluster.migration.sync_topic import read_syncs
 from headroom.planning.migration.mirrors.record_digest import record_digest
+from headroom.planning.migration.mirrors.sync_trail import SyncRecord
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import Clock
@@ -126,9 +127,10 @@ def test_syncs_are_those_of_the_partitions_in_the_order_of_their_topic(clock: Cl
     records = [sync(0, 0, 5, 6), sync(1, 1, 7, 8), sync(3, 0, 2, 9), sync(4, 2, 1, 1)]
     reader = RecordReader(FakeConsumer(clock, records), "cluster old", 10.0, clock)
     wanted = {TopicPartition("orders", p) for p in (0, 1, 3)}
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
     assert read_syncs(reader, NAME, 0, 5, wanted) == {
-        TopicPartition("orders", 0): [(5, 6), (2, 9)],
-        TopicPartition("orders", 1): [(7, 8)],
+        first: [SyncRecord(0, first, 5, 6, 1_000), SyncRecord(3, first, 2, 9, 1_003)],
+        second: [SyncRecord(1, second, 7, 8, 1_001)],
     }
     reader = RecordReader(FakeConsumer(clock, [sync(0, 0, 5, 6), consumed(1)]), "cluster old", 10.0, clock)
     with pytest.raises(

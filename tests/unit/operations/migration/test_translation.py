@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import struct
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from headroom.operations.migration.kept_syncs import KeptSyncs
 from headroom.operations.migration.set_offsets import commit_translated, offsets_csv, write_offsets
 from headroom.operations.migration.translation import TranslationRequest, TranslationResult, translate_offsets
 from headroom.planning.migration.mirrors.reader_offsets import OffsetBasis
@@ -16,17 +18,15 @@ from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.tables import MIGRATION_SYNCS
+from headroom.streaming.delta.small_table import append_durably
 from headroom.streaming.tables.journal import ActionJournal
 from tests.unit.fakes.migration_clusters import FakeMigrationCluster, QuietProgress, clusters_of, log_record
+from tests.unit.fakes.migration_clusters import sync_bytes as sync
 
 ORDERS = [TopicPartition("orders", p) for p in (0, 1)]
 MIRRORED = [TopicPartition("old.orders", p) for p in (0, 1)]
 SYNCS = TopicPartition("mm2-offset-syncs.new.internal", 0)
-
-
-def sync(partition: int, origin: int, target: int, topic: bytes = b"orders") -> tuple[bytes, bytes]:
-    key = struct.pack(">h", len(topic)) + topic + struct.pack(">i", partition)
-    return key, struct.pack(">qq", origin, target)
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def translated(
     exact: bool = False,
     method: MigrationMethod = MigrationMethod.MIRRORED,
     notes: list[str] | None = None,
+    kept: KeptSyncs | None = None,
 ) -> TranslationResult:
     request = TranslationRequest("billing", topics, method, exact)
-    return translate_offsets(
-        clusters_of(origin, target), request, QuietProgress(), [].append if notes is None else notes.append
-    )
+    on_note = [].append if notes is None else notes.append
+    return translate_offsets(clusters_of(origin, target), request, QuietProgress(), on_note, kept)
 
 
 def test_the_nearest_sync_at_or_before_the_offset_is_used(
@@ -339,3 +339,95 @@ def test_the_file_has_a_line_of_topic_partition_and_offset_each(
     file.write_text("topic,partition,offset\n")
     with pytest.raises(HeadroomError, match="exists and is not a file of offsets"):
         write_offsets(file, result)
+
+
+def kept_sync(offset: int, after: int | None, origin: int, target: int, **more: Any) -> Any:
+    """A row of silver/migration_syncs of partition 0, as the clusters and topics are in these tests."""
+    row = {
+        **{"cluster": "new", "tick_ms": 1, "date": date(2026, 1, 1), "migration": "m", "written_ms": 1},
+        **{"topic": "orders", "partition": 0, "sync_topic_id": f"id of {SYNCS.topic}", "sync_leader_epoch": 3},
+        **{"sync_offset": offset, "after_offset": after, "origin_offset": origin, "target_offset": target},
+        **{"origin_cluster_id": "id of old", "target_cluster_id": "id of new"},
+        **{"origin_topic_id": "id of orders", "target_topic_id": "id of old.orders"},
+    }
+    return SimpleNamespace(**{**row, **more})
+
+
+CHAIN = [kept_sync(20, None, 100, 110), kept_sync(30, 20, 140, 150), kept_sync(40, 30, 160, 170)]
+
+
+@pytest.fixture
+def compacted(origin: FakeMigrationCluster) -> FakeMigrationCluster:
+    """The origin, whose topic of syncs has only the newest one of each partition."""
+    key, value = sync(0, 160, 170)
+    other = log_record(41, 41)._replace(key=sync(1, 99, 99)[0], value=sync(1, 99, 99)[1])
+    origin.logs[SYNCS] = [log_record(40, 40)._replace(key=key, value=value), other]
+    origin.leader_epochs[SYNCS] = 3
+    return origin
+
+
+def kept_in(folder: Path, rows: list[Any]) -> KeptSyncs:
+    append_durably(str(folder / MIGRATION_SYNCS.path), rows, MIGRATION_SYNCS)
+    return KeptSyncs(str(folder), "new")
+
+
+def test_a_group_behind_the_first_sync_of_the_topic_continues_at_a_kept_one(
+    compacted: FakeMigrationCluster, target: FakeMigrationCluster, tmp_path: Path
+) -> None:
+    first, second = translated(compacted, target).offsets
+    assert (first.target_offset, second.target_offset) == (None, 100)
+    notes: list[str] = []
+    kept = kept_in(tmp_path, [*CHAIN, kept_sync(10, None, 120, 130)])
+    first, second = translated(compacted, target, notes=notes, kept=kept).offsets
+    # Offsets 141 to 149 may be read again.
+    assert (first.target_offset, first.sync, first.may_repeat) == (151, (140, 150), 9)
+    assert (second.target_offset, notes) == (100, [])
+    compacted.offsets["billing"][ORDERS[0]] = 120
+    assert translated(compacted, target, kept=kept).offsets[0].sync == (100, 110)
+    # What is before a break does not count.
+    compacted.offsets["billing"][ORDERS[0]] = 99
+    assert translated(compacted, target, kept=kept).offsets[0].target_offset is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # After the kept sync a log went back, and then a sync may have been missed.
+        [*CHAIN[:2], kept_sync(40, None, 160, 170)],
+        CHAIN[:2],
+        [CHAIN[0], CHAIN[2]],
+        # Another topic or cluster.
+        *(
+            [*CHAIN[:1], kept_sync(30, 20, 140, 150, **{name: "x"}), CHAIN[2]]
+            for name in (
+                *("cluster", "sync_topic_id", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
+                "target_topic_id",
+            )
+        ),
+        # The leader of epoch 2 was ahead when it was lost: its log ends at offset 25 of the present one.
+        [*CHAIN[:1], kept_sync(30, 20, 140, 150, sync_leader_epoch=2), CHAIN[2]],
+        [],
+    ],
+)
+def test_a_kept_sync_that_may_be_void_is_not_used(
+    compacted: FakeMigrationCluster, target: FakeMigrationCluster, tmp_path: Path, rows: list[Any]
+) -> None:
+    compacted.ended[SYNCS] = {2: 25}
+    assert translated(compacted, target, kept=kept_in(tmp_path, rows)).offsets[0].target_offset is None
+
+
+def test_without_a_store_or_with_one_that_cannot_be_read_the_topic_alone_counts(
+    compacted: FakeMigrationCluster, target: FakeMigrationCluster, tmp_path: Path
+) -> None:
+    notes: list[str] = []
+    assert (
+        translated(compacted, target, notes=notes, kept=KeptSyncs(str(tmp_path), "new")).offsets[1].target_offset == 100
+    )
+    assert notes == []
+    log = tmp_path / MIGRATION_SYNCS.path / "_delta_log"
+    kept = kept_in(tmp_path, CHAIN)
+    for commit in log.glob("*.json"):
+        commit.write_text("{")
+    first, second = translated(compacted, target, notes=notes, kept=kept).offsets
+    assert (first.target_offset, second.target_offset) == (None, 100)
+    assert notes[0].startswith("Kept offset syncs are not used: ")

@@ -7,10 +7,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
+from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.planning.migration.agreement import acknowledged_ends
+from headroom.planning.migration.mirrors.sync_trail import SyncReading, SyncRecord
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.readings import LogOffsets, TopicRules
@@ -18,7 +22,7 @@ from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import AcknowledgedEnd, PartitionAgreement, RouterReport
-from headroom.schemas.tick_messages import row_columns
+from headroom.schemas.tick_messages import REQUIRED, row_columns
 
 NAME = TopicPartition("orders", 0)
 AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700_000, 0, "migrating", routers=("a", "b"))
@@ -56,6 +60,31 @@ class FakeCluster(ClusterReader):
         return
 
 
+class FakeFollower(SyncFollower):
+    """Readings of a script, then ones without a record; ``asked`` has the partitions."""
+
+    def __init__(self, *readings: SyncReading | HeadroomError) -> None:
+        self.readings = list(readings)
+        self.asked: list[frozenset[TopicPartition]] = []
+
+    def read(self, names: frozenset[TopicPartition]) -> SyncReading:
+        self.asked.append(names)
+        found = self.readings.pop(0) if self.readings else syncs_at()
+        if isinstance(found, HeadroomError):
+            raise found
+        return found
+
+    def close(self) -> None:
+        return
+
+
+def syncs_at(*offsets: int, anew: bool = False) -> SyncReading:
+    """A reading of syncs, each a minute after the one before, of offset 10 times as large on both clusters."""
+    records = [SyncRecord(at, NAME, 10 * at, 10 * at, at * 60_000) for at in offsets]
+    begin, end = (offsets[0], offsets[-1] + 1) if offsets else (9, 9)
+    return SyncReading(frozenset({NAME}), "s", 2, anew, begin, end, True, records)
+
+
 class FakeClock:
     def __init__(self) -> None:
         self.s = 1_000.0
@@ -65,9 +94,13 @@ class FakeClock:
 
 
 def collector(
-    clock: FakeClock, origin: FakeCluster, target: FakeCluster, agreed: Callable[[], Agreements]
+    clock: FakeClock,
+    origin: FakeCluster,
+    target: FakeCluster,
+    agreed: Callable[[], Agreements],
+    syncs: FakeFollower | None = None,
 ) -> MigrationCollector:
-    return MigrationCollector(Settings(), clock.clock(), origin, target, agreed)
+    return MigrationCollector(Settings(), clock.clock(), origin, target, agreed, syncs or FakeFollower())
 
 
 def assert_released(released: threading.Event) -> None:
@@ -213,3 +246,100 @@ def test_another_cluster_than_was_agreed_is_not_taken_for_the_origin() -> None:
     assert (row["origin"], row["origin_error"]) == (None, "it is the cluster x, and o was agreed")
     # Its groups are those of another cluster.
     assert row["groups"] is None
+
+
+def mirrored(**terms: Any) -> Callable[[], Agreements]:
+    return lambda: one_agreement(method="mirrored", **terms)
+
+
+def of_both(clock: FakeClock, origin_id: str = "o") -> tuple[FakeCluster, FakeCluster]:
+    """Both clusters with their ids."""
+    origin, target = FakeCluster(clock, 100_000), FakeCluster(clock, 0)
+    origin.cluster_id, target.cluster_id = origin_id, "t"
+    return origin, target
+
+
+def test_a_mirrored_partition_has_the_newest_sync_so_that_the_mirrors_lag_is_known() -> None:
+    clock = FakeClock()
+    planned = mirrored(status="planned", target_base_offset=None)
+    made = collector(clock, *of_both(clock), planned, FakeFollower(syncs_at(7, 8, anew=True)))
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["sync_origin_offset"]))
+    assert (row["sync_origin_offset"], row["sync_target_offset"], row["sync_error"]) == (80, 80, None)
+    reading = reading_of_row(row, 1_000_000)
+    assert reading is not None
+    # All between the sync and the target's end, read before the origin's, is copied.
+    copied = row["earlier_target_end"] or row["target"]["log_end_offset"]
+    assert migration_progress(reading).mirror_lag_offsets == row["origin"]["log_end_offset"] - copied
+
+
+def test_syncs_are_sent_until_they_are_written_and_once_after_that() -> None:
+    clock = FakeClock()
+    made = collector(clock, *of_both(clock), mirrored(), FakeFollower(syncs_at(7, 8, anew=True)))
+    rows_after(made, 10, lambda rows: bool(made.sync_rows()))
+    for _ in range(2):
+        made.rows()
+        assert [(row["sync_offset"], row["after_offset"]) for row in made.sync_rows()] == [(7, None), (8, 7)]
+    (first, _) = made.sync_rows()
+    assert sorted(first) == sorted(row_columns("migration_syncs"))
+    assert all(first[name] is not None for name in REQUIRED["migration_syncs"])
+    assert (first["origin_cluster_id"], first["target_cluster_id"], first["origin_topic_id"]) == ("o", "t", "i")
+    made.confirm_sync_rows()
+    made.rows()
+    assert made.sync_rows() == []
+
+
+def test_syncs_of_clusters_that_are_not_the_agreed_ones_are_neither_sent_nor_used() -> None:
+    clock = FakeClock()
+    follower = FakeFollower(syncs_at(7, anew=True))
+    made = collector(clock, *of_both(clock, "another"), mirrored(), follower)
+    (row,) = rows_after(
+        made, 10, lambda rows: bool(rows and rows[0]["target"] and "another" in rows[0]["origin_error"])
+    )
+    deadline = time.monotonic() + 10
+    while len(follower.asked) < 2 and time.monotonic() < deadline:
+        made.start_due()
+        (row,) = made.rows()
+    assert (row["sync_origin_offset"], made.sync_rows()) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "terms", [{"method": "routed"}, {"method": "linked"}, {"method": "mirrored", "shielded": True}]
+)
+def test_no_syncs_are_read_for_a_partition_without_a_mirror_or_with_a_shield(terms: dict[str, Any]) -> None:
+    clock = FakeClock()
+    follower = FakeFollower()
+    made = collector(clock, *of_both(clock), lambda: one_agreement(**terms), follower)
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"]))
+    assert (follower.asked, row["sync_origin_offset"], row["sync_error"]) == ([], None, None)
+
+
+def test_syncs_that_cannot_be_read_are_unknown_with_the_reason_and_cost_nothing_else() -> None:
+    clock = FakeClock()
+    foreign = HeadroomError("mm2-offset-syncs.t.internal", "its record at offset 9 is no offset sync", "See it.")
+    follower = FakeFollower(syncs_at(7, 8, anew=True), foreign, syncs_at())
+    made = collector(clock, *of_both(clock), mirrored(), follower)
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and "offset 9" in str(rows[0]["sync_error"])))
+    assert "mm2-offset-syncs.t.internal" in row["sync_error"]
+    assert (row["sync_origin_offset"], row["sync_target_offset"]) == (None, None)
+    assert row["origin"] is not None
+    asked = len(follower.asked)
+    made.start_due()
+    made.rows()
+    # It may ask for all topics, so the next try waits.
+    assert len(follower.asked) == asked
+    clock.s += 11.0
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["sync_origin_offset"]))
+    assert (row["sync_origin_offset"], row["sync_error"]) == (80, None)
+
+
+def test_a_mirror_whose_syncs_hang_costs_their_columns_and_no_tick() -> None:
+    clock = FakeClock()
+    released = threading.Event()
+    follower = FakeFollower()
+    follower.read = lambda names: (assert_released(released), syncs_at(anew=True))[1]  # type: ignore[method-assign]
+    made = collector(clock, *of_both(clock), mirrored(), follower)
+    try:
+        (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"] and rows[0]["origin"]))
+        assert (row["sync_origin_offset"], row["sync_error"]) == (None, "they have not been read to their end yet")
+    finally:
+        released.set()
