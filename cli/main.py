@@ -18,7 +18,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # Name -> (module of headroom and attribute, line in the help). A module is imported only when its command is called,
 # so that help is quick and needs neither Spark nor Kafka.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("cli.demo.command:demo", "Watch a throttled move fail and recover, on real brokers on this machine."),
+    "demo": ("cli.demo.command:demo", "Watch a throttled move fail and recover, or a topic migrate, on real brokers."),
     "init": ("cli.config.init:init", "Write a commented headroom.toml."),
     "check": ("cli.check.command:check", "Check connections, permissions and metrics; suggest a fix for each problem."),
     "watch": ("cli.watch.watch:watch", "Watch clusters: run collector, Delta tables and alerts together."),

@@ -61,6 +61,10 @@ for_option = click.option(
     help="Stop after this time, such as 90 or 10m; default: run until stopped.",
 )
 
+with_parent_option = click.option(
+    "--with-parent", is_flag=True, help="Stop when the process that started this one ends."
+)
+
 
 def require_options_after(context: click.Context, group: str) -> None:
     """Raise a usage error for options before a subcommand's name, which would have no effect on it.

@@ -8,7 +8,7 @@ import click
 
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.cli.common.child_process import headroom_command
-from headroom.cli.common.options import configs_option
+from headroom.cli.common.options import configs_option, with_parent_option
 from headroom.cli.common.output import echo
 from headroom.cli.common.parameters import ListenAddress
 from headroom.cli.common.stopping import end_with_parent
@@ -26,7 +26,7 @@ from headroom.streaming.delta.locations import local_path
     "--listen", type=ListenAddress(), metavar="HOST:PORT", help="Address to listen on; default: dashboard.listen."
 )
 @click.option("--open", "to_open", is_flag=True, help="Open the page in a browser of this machine.")
-@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@with_parent_option
 def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open: bool, with_parent: bool) -> None:
     """Serve one page about the moves of all clusters in a store, until Ctrl-C.
 

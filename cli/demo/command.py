@@ -1,4 +1,4 @@
-"""``headroom demo``: a throttled move fails and recovers, on real brokers."""
+"""``headroom demo``: a throttled move fails and recovers, or a topic migrates, on real brokers."""
 
 from __future__ import annotations
 
@@ -9,37 +9,46 @@ import shutil
 import signal
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
-from kafka.errors import KafkaError
 
 from headroom.cli.common.logs import log_to_stderr
-from headroom.cli.common.output import console, echo, print_table
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.common.progress import ProgressView
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.config.load import load_settings
-from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
-from headroom.cli.demo.page import page_beside
+from headroom.cli.demo.beside import page_beside
+from headroom.cli.demo.migration.outcome import check_migration
+from headroom.cli.demo.migration.play import run_migration_demo
+from headroom.cli.demo.outcome import CheckedDemo, DemoOutcome, check_demo
 from headroom.cli.demo.scenario import BROKERS, DemoKafka
+from headroom.cli.demo.set_up import demo_config, demo_progress, running_cluster
 from headroom.cli.demo.steps import run_headroom
 from headroom.cli.demo.story import DemoRun
-from headroom.cluster.embedded import EmbeddedCluster, write_config
+from headroom.cluster.embedded import EmbeddedCluster
 from headroom.schemas.environment import OF_MACHINE, without_settings
 from headroom.schemas.errors import HeadroomError
-from headroom.streaming.machine import this_machine
-from headroom.streaming.session_profile import QUICK_COMPILER
+from headroom.schemas.tables import MIGRATION_PROGRESS, THROTTLE_HEADROOM, Table
 
 _KEPT_FOLDER = "demo-data"
-_QUICK = f'driver_java_options = "{QUICK_COMPILER}"'
 # Free space for the brokers' data and logs, with a reserve for a run that takes longer than usual.
 _DISK_BYTES = 4_000_000_000
 # Threads that want a core, for each core, in the mean of five minutes. The demo alone has some three.
 _OVERLOADED = 4
+_THROTTLES = (
+    THROTTLE_HEADROOM,
+    "select tick_ms, broker, role, verdict, throttle_bytes_per_s, required_bytes_per_s from t order by 1 desc, 2, 3",
+)
+_MIGRATIONS = (
+    MIGRATION_PROGRESS,
+    "select tick_ms, topic, partition, verdict, left_offsets, reason from t order by 1 desc, 2, 3",
+)
 
 
-@click.command(short_help="Watch a throttled move fail and recover, on real brokers on this machine.")
+@click.command(short_help="Watch a throttled move fail and recover, or a topic migrate, on real brokers.")
+@click.option("--migration", is_flag=True, help="Show a migration of a topic between two clusters instead.")
 @click.option("--keep", is_flag=True, help="Keep the Delta tables, the brokers' data and all logs for inspection.")
 @click.option(
     "--dir",
@@ -48,14 +57,24 @@ _OVERLOADED = 4
     help=f"Folder for them.  [default: a temporary folder; with --keep ./{_KEPT_FOLDER}]",
 )
 @click.option("--strict", is_flag=True, help="Fail as well if only a time was not kept, as on a busy machine.")
-def demo(keep: bool, folder: Path | None, strict: bool) -> None:
+def demo(migration: bool, keep: bool, folder: Path | None, strict: bool) -> None:
     """Run all of Headroom against real Kafka brokers on this machine.
 
     A throttled reassignment runs. A leader switch makes its throttle too low. Headroom raises an alert and recommends
     a sufficient throttle. The demo applies it, the move finishes, and the alert resolves. A second move stays healthy
     all the time. The demo ends with its measurements, and with exit code 1 if any check failed. If only a time was not
     kept, it says so, and how busy the machine was, and ends with 0.
-    """
+
+    With --migration, a topic moves from one cluster to another while an application writes it and another one reads
+    it, both by headroom.routing. headroom migration run agrees on end offsets and starts, and headroom watch follows.
+    Meanwhile a broker of the origin is killed. In the end all acknowledged records are counted: none may be lost,
+    doubled or out of order.
+
+    \b
+    Example:  headroom demo
+              headroom demo --migration
+              headroom demo --migration --keep --dir kept
+    """  # noqa: D301
     log_to_stderr()
     # SIGTERM stops the brokers and `headroom watch` in order, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -64,15 +83,19 @@ def demo(keep: bool, folder: Path | None, strict: bool) -> None:
     try:
         # Those of the environment win over the demo's file: it would change the operator's own cluster.
         with without_settings(but=OF_MACHINE):
-            outcome = run_demo(run_folder)
-        _print_outcome(outcome, strict)
+            if migration:
+                measured = run_migration_demo(run_folder)
+                checked = check_migration(measured, _is_overloaded())
+            else:
+                checked = check_demo(run_demo(run_folder), _is_overloaded())
+        _print_outcome(checked, strict)
     except HeadroomError:
         # The data of a run that failed is kept for inspection.
         kept = True
         raise
     finally:
         if kept:
-            _print_locations(run_folder)
+            _print_locations(run_folder, *(_MIGRATIONS if migration else _THROTTLES))
         else:
             shutil.rmtree(run_folder, ignore_errors=True)
 
@@ -103,74 +126,61 @@ def run_demo(folder: Path) -> DemoOutcome:
     Raises:
         HeadroomError: a step of it did not happen in time, or a broker or the watch ended.
     """
-    progress = ProgressView(console())
-    machine = this_machine()
-    if machine is not None and machine.is_overloaded:
-        progress.print_line(f"Note: this machine is busy ({machine}), so that times will be long")
-    cluster = EmbeddedCluster(folder, len(BROKERS))
-    try:
-        with progress.step(f"Starting {len(BROKERS)} Kafka brokers on this machine"):
-            cluster.start()
+    progress = demo_progress()
+    text = f"Starting {len(BROKERS)} Kafka brokers on this machine"
+    with running_cluster(EmbeddedCluster(folder, len(BROKERS)), progress, text) as cluster:
         return _run_story(cluster, progress)
-    except KafkaError as error:
-        raise HeadroomError(
-            "Kafka", f"{type(error).__name__}: {error}", f"See the brokers' logs in {folder}"
-        ) from error
-    finally:
-        cluster.stop()
 
 
 def _run_story(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
-    config = write_config(cluster)
-    with config.open("a", encoding="utf-8") as file:
-        file.write(
-            f"\n[spark]\n# For a watch that runs for minutes; remove this line for one that runs for days.\n{_QUICK}\n"
-        )
+    config = demo_config(cluster)
     settings = load_settings(str(config))
-    kafka = DemoKafka(settings)
-    try:
-        with (
-            page_beside(config, cluster.folder / "dashboard.log", progress.print_line),
-            WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch,
-        ):
-            return DemoRun(kafka, watch, progress, settings, config).play()
-    finally:
-        kafka.close()
+    with (
+        closing(DemoKafka(settings)) as kafka,
+        page_beside(config, cluster.folder / "dashboard.log", progress.print_line),
+        WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch,
+    ):
+        return DemoRun(kafka, watch, progress, settings, config).play()
 
 
-def _print_outcome(outcome: DemoOutcome, strict: bool) -> None:
+def _load() -> tuple[float, int]:
+    """Return the threads that wanted a core in the mean of five minutes, and the cores."""
+    return os.getloadavg()[1], os.cpu_count() or 1
+
+
+def _is_overloaded() -> bool:
+    load, cores = _load()
+    return load > _OVERLOADED * cores
+
+
+def _print_outcome(checked: CheckedDemo, strict: bool) -> None:
     """Print the measurements.
 
     Raises:
         HeadroomError: a check failed.
     """
-    load, cores = os.getloadavg()[1], os.cpu_count() or 1
+    load, cores = _load()
     busy = f"this machine had a load of {load:.1f} on {cores} cores in the last five minutes"
     echo()
-    print_table("What happened", ("", ""), summary_rows(outcome))
+    print_table("What happened", ("", ""), checked.rows)
     echo()
-    late = missed_times(outcome)
-    failed = failures(outcome, overloaded=load > _OVERLOADED * cores) + (late if strict else [])
+    late = "; ".join(checked.late)
+    failed = [*checked.failed, *(checked.late if strict else ())]
     if failed:
         kept = "The tables and logs of this run are kept for inspection"
         raise HeadroomError("demo", "; ".join(failed), f"{kept}; {busy}")
     if late:
-        echo(f"All of it came true, but not its times: {'; '.join(late)}; {busy}.")
+        echo(f"All of it came true, but not its times: {late}; {busy}.")
         echo("With less beside it, times are kept. On your own cluster: headroom init; headroom check; headroom watch")
         return
     echo("All checks passed. On your own cluster: headroom init; headroom check; headroom watch")
 
 
-def _print_locations(folder: Path) -> None:
+def _print_locations(folder: Path, table: Table, sql: str) -> None:
     config = shlex.quote(str(folder / "headroom.toml"))
-    table = folder / "headroom-data" / "gold" / "throttle_headroom"
-    sql = (
-        "select tick_ms, broker, role, verdict, throttle_bytes_per_s, required_bytes_per_s from t order by 1 desc, 2, 3"
-    )
+    path = folder / "headroom-data" / table.path
     # In double quotes, because the shell's single quotes enclose it.
-    rows = (
-        f"QueryBuilder().register({_literal('t')}, DeltaTable({_literal(table)})).execute({_literal(sql)}).read_all()"
-    )
+    rows = f"QueryBuilder().register({_literal('t')}, DeltaTable({_literal(path)})).execute({_literal(sql)}).read_all()"
     script = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
     echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
     report = folder / "report.html"

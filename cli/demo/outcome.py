@@ -17,6 +17,21 @@ FINISH_ERROR_RATIO = 0.5
 
 
 @dataclass(frozen=True)
+class CheckedDemo:
+    """Measurements of a demo for its final table, and the checks that failed.
+
+    Attributes:
+        rows: name and value of each measurement.
+        failed: one sentence per failed check of what the run has shown, times apart.
+        late: one sentence per time that was not kept, as it may happen on a busy machine.
+    """
+
+    rows: Sequence[tuple[str, str]]
+    failed: Sequence[str]
+    late: Sequence[str]
+
+
+@dataclass(frozen=True)
 class DemoOutcome:
     """Measurements of one run.
 
@@ -54,6 +69,11 @@ class DemoOutcome:
     def without_ticks(self) -> list[AlertEvent]:
         """Return the firing events that say that ticks were not evaluated in time."""
         return [event for event in self.fired if event.kind == AlertKind.NO_DATA.value]
+
+
+def check_demo(outcome: DemoOutcome, overloaded: bool = False) -> CheckedDemo:
+    """Return what the run has shown, and which checks it failed; see ``failures``."""
+    return CheckedDemo(summary_rows(outcome), failures(outcome, overloaded), missed_times(outcome))
 
 
 def alert_failures(alert: AlertEvent) -> list[str]:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.demo.scenario import PARTITIONS
 from headroom.cluster.embedded.paced_producer import PacedProducer
 from headroom.operations.evaluation import read_evaluations
@@ -15,13 +17,18 @@ from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms
 
-_COMMAND_S = 60.0
+_COMMAND_S = 120.0
+# The JVM that writes the tables compiles its code first, at a lower priority than the other processes.
+_GOLD_TIMEOUT_S = 300.0
+# Gold is written every 5 s. If Headroom keeps up, its newest tick is then about 4 s old.
+_MAX_GOLD_AGE_S = 12.0
+STEP_TIMEOUT_S = 120.0
 # Records are acknowledged in batches; of 14 s at the rate these are less than a hundredth.
 _RATE_TOLERANCE_RATIO = 0.03
 
 
-def run_headroom(arguments: Sequence[str]) -> None:
-    """Run a command of ``headroom`` as a user would.
+def run_headroom(arguments: Sequence[str]) -> str:
+    """Run a command of ``headroom`` as a user would, and return what it prints.
 
     Raises:
         HeadroomError: the command failed; with its standard error.
@@ -30,6 +37,19 @@ def run_headroom(arguments: Sequence[str]) -> None:
     if done.returncode:
         output = " ".join(done.stderr.split()) or "no error message"
         raise HeadroomError(f"headroom {arguments[0]}", f"failed: {output}", "See the command above")
+    return done.stdout
+
+
+def await_watch(watch: WatchProcess, progress: ProgressView, settings: Settings) -> None:
+    """Wait until a new ``headroom watch`` writes its tables as fast as ticks come.
+
+    Raises:
+        HeadroomError: it did not in time, or has ended.
+    """
+    with progress.step("Waiting until headroom watch keeps pace"):
+        # On a machine that is too busy for Spark, all measurements would be wrong.
+        awaited = "headroom watch to keep pace on this machine, which is too busy"
+        watch.wait(lambda: gold_age_s(settings) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
 
 
 def gold_age_s(settings: Settings) -> float:

@@ -24,7 +24,15 @@ from headroom.cli.demo.scenario import (
     THROTTLE_BYTES_PER_S,
     DemoKafka,
 )
-from headroom.cli.demo.steps import SteadyTraffic, gold_age_s, history_is_written, moves_text, name_of, run_headroom
+from headroom.cli.demo.steps import (
+    STEP_TIMEOUT_S,
+    SteadyTraffic,
+    await_watch,
+    history_is_written,
+    moves_text,
+    name_of,
+    run_headroom,
+)
 from headroom.cluster.embedded.paced_producer import PacedProducer
 from headroom.schemas.alerts import AlertKind, Verdict
 from headroom.schemas.config import Settings
@@ -34,11 +42,6 @@ from headroom.schemas.text.amounts import rate_text, size_text
 
 # The rate window is 10 s. After this time every write rate is that of the live traffic alone.
 _LIVE_BEFORE_S = 14.0
-_STEP_TIMEOUT_S = 120.0
-# The JVM that writes the tables compiles its code first, at a lower priority than the other processes.
-_GOLD_TIMEOUT_S = 300.0
-# Gold is written every 5 s. If Headroom keeps up, its newest tick is then about 4 s old.
-_MAX_GOLD_AGE_S = 12.0
 _HEALTHY = {
     (1, Role.LEADER.value): Verdict.CATCHING_UP.value,
     (2, Role.LEADER.value): Verdict.CATCHING_UP.value,
@@ -98,24 +101,21 @@ class DemoRun:
             self._kafka.create_topics()
             rates = {p.key: p.history_bytes_per_s for p in PARTITIONS}
             with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as producer:
-                self._watch.wait(lambda: history_is_written(producer), _STEP_TIMEOUT_S, "the end of the history")
-            self._watch.wait(lambda: self._watch.verdicts() is not None, _STEP_TIMEOUT_S, "a first verdict")
-        with self._progress.step("Waiting until headroom watch keeps pace"):
-            # On a machine that is too busy for Spark, all measurements would be wrong.
-            awaited = "headroom watch to keep pace on this machine, which is too busy"
-            self._watch.wait(lambda: gold_age_s(self._settings) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
+                self._watch.wait(lambda: history_is_written(producer), STEP_TIMEOUT_S, "the end of the history")
+            self._watch.wait(lambda: self._watch.verdicts() is not None, STEP_TIMEOUT_S, "a first verdict")
+        await_watch(self._watch, self._progress, self._settings)
 
     def _await_steady_traffic(self, producer: PacedProducer) -> None:
         live = ", ".join(f"{name_of(p.key)} {rate_text(p.live_bytes_per_s)}" for p in PARTITIONS)
         with self._progress.step(f"Live traffic: {live}"):
             awaited = "the traffic to keep its rate on this machine, which is too busy"
             steady = SteadyTraffic(producer, _LIVE_BEFORE_S)
-            self._watch.wait(steady.is_reached, _STEP_TIMEOUT_S, awaited)
+            self._watch.wait(steady.is_reached, STEP_TIMEOUT_S, awaited)
 
     def _start_moves(self) -> None:
         with self._progress.step(f"Moving, throttled to {rate_text(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
             self._kafka.start_moves()
-            self._watch.wait(self._all_catch_up, _STEP_TIMEOUT_S, "every broker to catch up")
+            self._watch.wait(self._all_catch_up, STEP_TIMEOUT_S, "every broker to catch up")
         self._progress.print_line("headroom watch: every new replica catches up")
         with self._progress.step("Waiting for its warning about leader switches to come"):
             warning = self._watch.wait(
@@ -134,7 +134,7 @@ class DemoRun:
         with self._progress.step(text):
             self._kafka.elect_preferred(*SWITCHING)
             self._watch.wait(
-                lambda: self._kafka.leader(*SWITCHING) == NEW_LEADER, _STEP_TIMEOUT_S, "the switch of the leader"
+                lambda: self._kafka.leader(*SWITCHING) == NEW_LEADER, STEP_TIMEOUT_S, "the switch of the leader"
             )
             return time.monotonic()
 
@@ -159,7 +159,7 @@ class DemoRun:
             return time.monotonic()
 
     def _await_finish(self, alert: Line, applied_s: float) -> float:
-        promised_s = recommendation_of(alert.event).finish.finish_s or _STEP_TIMEOUT_S
+        promised_s = recommendation_of(alert.event).finish.finish_s or STEP_TIMEOUT_S
         with self._progress.step("Waiting for the end of the move of orders"):
 
             def is_finished() -> bool:
@@ -175,7 +175,7 @@ class DemoRun:
     def _await_resolved(self, alert: Line) -> Line:
         with self._progress.step("Every replica of orders is where it should be; waiting for the alert to resolve"):
             resolved = self._watch.wait(
-                lambda: self._watch.resolving_event(alert.event.alert_id), _STEP_TIMEOUT_S, "the end of the alert"
+                lambda: self._watch.resolving_event(alert.event.alert_id), STEP_TIMEOUT_S, "the end of the alert"
             )
         echo()
         echo_lines(render_event(resolved.event), colour="green")
@@ -187,6 +187,6 @@ class DemoRun:
         arguments = ["throttle", "clear", "--config", str(self._config), "--execute"]
         with self._progress.step(f"$ {shlex.join(['headroom', *arguments])}"):
             self._watch.wait(
-                lambda: not self._kafka.moving(PAYMENTS), _STEP_TIMEOUT_S, "the end of the move of payments"
+                lambda: not self._kafka.moving(PAYMENTS), STEP_TIMEOUT_S, "the end of the move of payments"
             )
             run_headroom(arguments)

@@ -13,7 +13,7 @@ import click
 from kafka.errors import KafkaError
 
 from headroom.cli.common.logs import log_to_stderr
-from headroom.cli.common.options import config_option, for_option
+from headroom.cli.common.options import config_option, for_option, with_parent_option
 from headroom.cli.common.output import echo
 from headroom.cli.common.parameters import WholeNumber
 from headroom.cli.common.stopping import end_with_parent, end_within, stop_on_signals
@@ -41,7 +41,7 @@ _STOP_GRACE_S = 30.0
 @click.option("--once", is_flag=True, help="Collect one tick and stop.")
 @click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
 @click.option("--verbose", is_flag=True, help="Log every tick on stderr.")
-@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@with_parent_option
 @click.option(
     "--heartbeat-fd", type=WholeNumber(), hidden=True, help="File descriptor for heartbeats to the process above."
 )

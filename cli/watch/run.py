@@ -12,7 +12,7 @@ import click
 from headroom.alerts.metrics import MetricsState
 from headroom.cli.common.child_process import STOP_S
 from headroom.cli.common.logs import log_to_stderr
-from headroom.cli.common.options import configs_option, for_option, format_option
+from headroom.cli.common.options import configs_option, for_option, format_option, with_parent_option
 from headroom.cli.common.parameters import WholeNumber
 from headroom.cli.common.stopping import end_with_parent, stop_on_signals
 from headroom.cli.config.several_files import load_clusters
@@ -39,7 +39,7 @@ _PARTS = {"watch": ("alerts", "gold")}
 @format_option
 @for_option
 @click.option("--nice", type=WholeNumber(most=19), default=0, help="Run at lower priority: 0 to 19.")
-@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@with_parent_option
 def run(
     jobs: tuple[str, ...],
     configs: tuple[str, ...],

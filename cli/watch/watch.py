@@ -11,7 +11,7 @@ import click
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.cli.common.child_process import ChildProcess
 from headroom.cli.common.logs import log_to_stderr
-from headroom.cli.common.options import configs_option, for_option, format_option
+from headroom.cli.common.options import configs_option, for_option, format_option, with_parent_option
 from headroom.cli.common.output import echo
 from headroom.cli.common.stopping import end_with_parent, stop_on_signals
 from headroom.cli.config.several_files import load_clusters
@@ -33,7 +33,7 @@ from headroom.streaming.store.single_instance import SHARED_S, exclusive_jobs
 @format_option
 @for_option
 @click.option("--without-collector", is_flag=True, help="Do not start collectors: `headroom collect` runs elsewhere.")
-@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@with_parent_option
 def watch(
     configs: tuple[str, ...], output_format: str, seconds: float | None, without_collector: bool, with_parent: bool
 ) -> None:

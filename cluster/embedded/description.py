@@ -13,7 +13,7 @@ from headroom.schemas.config import Source
 # first serves it; the others continue without it, because only a configured address must be free.
 _CONFIG = """# Written by `headroom cluster up` for the cluster in this folder.
 [cluster]
-name = "embedded"
+name = {name}
 bootstrap_servers = {bootstrap_servers}
 
 [collect]
@@ -28,7 +28,7 @@ path = {store}
 """
 
 
-def write_config(cluster: EmbeddedCluster, source: Source | None = None) -> Path:
+def write_config(cluster: EmbeddedCluster, source: Source | None = None, name: str = "embedded") -> Path:
     """Return the path of the ``headroom.toml`` written to the cluster's folder, ready for ``headroom watch``.
 
     An existing file is kept with its edits if no port changed; otherwise it is overwritten.
@@ -36,6 +36,7 @@ def write_config(cluster: EmbeddedCluster, source: Source | None = None) -> Path
     Args:
         cluster: the started cluster.
         source: metrics source; None: Jolokia if the brokers run with agents, otherwise JMX.
+        name: name of the cluster in a new file.
     """
     path = cluster.folder / "headroom.toml"
     source = source or (Source.JOLOKIA if all(b.jolokia_port for b in cluster.brokers) else Source.JMX)
@@ -45,6 +46,7 @@ def write_config(cluster: EmbeddedCluster, source: Source | None = None) -> Path
     if servers not in known or endpoints not in known:
         store = json.dumps(str(cluster.folder / "headroom-data"))
         values = {"bootstrap_servers": servers, "source": json.dumps(source.value), "store": store}
+        values["name"] = json.dumps(name)
         path.write_text(_CONFIG.format(endpoints=endpoints, **values), encoding="utf-8")
     return path
 

@@ -8,10 +8,10 @@ import click
 
 from headroom.cli.common.changing import error_json, execute_option_of, print_note, print_nothing_changed
 from headroom.cli.common.logs import silence_clients
-from headroom.cli.common.options import config_option, option_group
+from headroom.cli.common.options import config_option, option_group, with_parent_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.parameters import TopicName
-from headroom.cli.common.stopping import stopping
+from headroom.cli.common.stopping import end_with_parent, stopping
 from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import name_option, progress_view
 from headroom.cli.migration.running.run_options import RUN_OPTIONS, MigrationRunOptions
@@ -30,8 +30,14 @@ _STOPPING = "Ending after this step. Run the command again to continue."
 @name_option
 @option_group(RUN_OPTIONS, MigrationRunOptions, "given")
 @execute_option_of("Change both clusters; without it, only show what would be done.")
+@with_parent_option
 def run(
-    topic_names: tuple[str, ...], config: str | None, name: str, given: MigrationRunOptions, execute: bool
+    topic_names: tuple[str, ...],
+    config: str | None,
+    name: str,
+    given: MigrationRunOptions,
+    execute: bool,
+    with_parent: bool,
 ) -> CommandOutcome:
     """Migrate TOPICS from the origin to the target, step by step, and follow them until they are there.
 
@@ -64,6 +70,8 @@ def run(
     settings = load_settings(config)
     request = given.request(topic_names, name, settings)
     with running_clusters(settings) as clusters, stopping(_STOPPING if execute else "") as stop:
+        if with_parent:
+            end_with_parent(stop)
         watch = MigrationWatch(settings, clusters.origin, clusters.target)
         if execute:
             result = run_migration(clusters, settings, request, watch, progress_view(), stop, print_note)
