@@ -143,7 +143,7 @@ class ClusterAlerts:
             ),
             firing=firing,
             active_resources=resources,
-            migrations=None if of_tick is None else MigrationInputs(of_tick.value, inputs.migration_writes),
+            migrations=None if of_tick is None else MigrationInputs(of_tick.value),
         )
         assessment = evaluate_rules(tick)
         with self._lock:

@@ -116,7 +116,10 @@ ROWS: dict[str, str] = {
         "origin_error STRING, target_error STRING, earlier_target_end BIGINT, "
         # Settings of the topic on the origin.
         "cleanup_policy STRING, retention_ms BIGINT, retention_bytes BIGINT, min_insync_replicas INT, "
-        "unclean_elections BOOLEAN, "
+        "unclean_elections BOOLEAN, remote_storage BOOLEAN, "
+        # Log of the leader on the origin, with its size; log_end_offset: high watermark. Read less often than the rest,
+        # and null once clients write to the target. prev_size_bytes: null if another broker led.
+        f"origin_size STRUCT<{_LOG_SAMPLE}>, "
         # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
         # epoch ends in the log of the present leader.
         "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT>>, "

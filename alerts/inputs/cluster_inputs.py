@@ -12,7 +12,6 @@ from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.elections.summary import ElectionPlanSummary
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.reassignments.run.owners import ThrottleOwner
-from headroom.schemas.keys import TopicPartition
 
 T = TypeVar("T")
 
@@ -65,8 +64,6 @@ class ClusterInputs:
         advice: last proposal that balances the cluster; None if there is none.
         owners: commands that set the throttles that are left behind, by subject in the journal of changes.
         migrations: progress of every migrating partition in the tick that is evaluated; None without a migration.
-        migration_writes: rate at which clients write to these partitions on the origin, bytes per second; unknown ones
-            are missing.
         store_trouble: location of the store that cannot be written, and the reason; None if all can.
     """
 
@@ -77,7 +74,6 @@ class ClusterInputs:
     advice: BalanceAdvice | None = None
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
     migrations: Dated[Sequence[MigrationProgress]] | None = None
-    migration_writes: Mapping[TopicPartition, float] = field(default_factory=dict)
     store_trouble: str | None = None
 
     def shift_clock(self, by_ms: int, later_than_ms: int = -1) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.planning.migration.progress.progress import MigrationProgress
@@ -17,12 +17,9 @@ class MigrationInputs:
 
     Attributes:
         partitions: progress of every partition; empty if there is no migration.
-        write_bytes_per_s: rate at which clients write to a partition on the origin, bytes per second. Partitions whose
-            rate is unknown are missing.
     """
 
     partitions: Sequence[MigrationProgress] = ()
-    write_bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
 
     # Thousands of partitions are grouped once per tick, not once per rule.
     @cached_property

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
+from headroom.planning.migration.log_size import LogSize
 from headroom.planning.migration.mirrors.names import target_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
 
+log = logging.getLogger(__name__)
 # Topics of a large cluster take a second of a core to read. A leader that has moved does not answer: then they are read
 # again at once.
 _TOPICS_S = 5.0
 # What changes rarely is read this often, seconds: settings of topics, and which groups have offsets of them.
 _SLOW_S = 30.0
+# A broker goes through all of its logs for the sizes of some.
+_SIZES_S = 5.0
+# A clock that is off by more against elapsed time was set.
+_STEP_MS = 500
+# Clients write to the origin no more, or the rest of what they wrote before.
+_WRITTEN = (MigrationStatus.PLANNED, MigrationStatus.MIGRATING)
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class ClusterReading:
         rules: settings by topic.
         groups: groups with committed offsets of the topics, with whether they have members; None: not listed.
         committed: committed offsets by group and partition.
+        sizes: size of the leader's log by partition, read now or some seconds before.
     """
 
     began_s: float
@@ -48,6 +58,7 @@ class ClusterReading:
     rules: Mapping[str, TopicRules] = field(default_factory=dict)
     groups: Mapping[str, bool | None] | None = None
     committed: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, LogSize] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,11 +69,13 @@ class WantedPartitions:
         names: partitions, by their names on the origin.
         mirrored: topics whose name on the target may have the origin's alias before it.
         epochs: epochs of the origin whose ends are asked for, beside the newest one.
+        sized: those of the partitions whose logs' sizes are asked for.
     """
 
     names: Collection[TopicPartition]
     mirrored: frozenset[str] = frozenset()
     epochs: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
+    sized: Collection[TopicPartition] = ()
 
 
 def wanted_on_target(agreements: Collection[PartitionAgreement]) -> WantedPartitions:
@@ -84,8 +97,14 @@ def wanted_on_origin(
         agreements: partitions of the migrations.
         acknowledged: offset after the last record that is known to be acknowledged, by partition and leader epoch.
     """
-    names = [own.name for own in agreements if not own.shielded]
-    return WantedPartitions(names, epochs={n: [*acknowledged.get(n, ())] for n in names}) if names else None
+    called = [own for own in agreements if not own.shielded]
+    if not called:
+        return None
+    return WantedPartitions(
+        [own.name for own in called],
+        epochs={own.name: [*acknowledged.get(own.name, ())] for own in called},
+        sized=[own.name for own in called if own.status in _WRITTEN],
+    )
 
 
 class ClusterReader:
@@ -120,6 +139,9 @@ class ClusterReader:
         # None: all groups are asked.
         self._readers: tuple[str, ...] | None = None
         self._topics: frozenset[str] = frozenset()
+        self._sizes: Mapping[TopicPartition, LogSize] = {}
+        self._sizes_at: tuple[float, int] | None = None
+        self._unsized = ""
 
     def read(self, wanted: WantedPartitions) -> ClusterReading:
         """Return a reading. After an error the next one connects again.
@@ -137,7 +159,7 @@ class ClusterReader:
 
     def forget(self) -> None:
         """Forget what is not read every time, so that the next reading has nothing of an earlier one."""
-        self._described = self._slow_at_s = None
+        self._described = self._slow_at_s = self._sizes_at = None
 
     def close(self) -> None:
         """Close the connections."""
@@ -188,7 +210,35 @@ class ClusterReader:
             {origin_names[topic]: rules for topic, rules in self._rules.items() if topic in origin_names},
             groups,
             {group: {named(name): offset for name, offset in own.items()} for group, own in committed.items()},
+            self._log_sizes(cluster, topics, logs, wanted.sized),
         )
+
+    def _log_sizes(
+        self,
+        cluster: MigrationCluster,
+        topics: Mapping[str, MigratingTopic],
+        logs: Mapping[TopicPartition, LogOffsets],
+        names: Collection[TopicPartition],
+    ) -> Mapping[TopicPartition, LogSize]:
+        """Return sizes of logs beside their offsets: those of before, unless new ones are due."""
+        if not names:
+            return {}
+        at, now_s, now_ms = self._sizes_at, self._clock_s(), self._clock_ms()
+        if at is not None and now_s - at[0] <= _SIZES_S and abs(now_ms - at[1] - (now_s - at[0]) * 1000) <= _STEP_MS:
+            return self._sizes
+        found, reason = cluster.log_sizes(topics, [name for name in names if name in logs])
+        if reason and reason != self._unsized:
+            log.warning("what clients write to partitions of a migration is unknown: %s", reason)
+        self._unsized = reason
+        self._sizes_at = now_s, now_ms
+        read_ms = self._clock_ms()
+        self._sizes = {
+            name: LogSize(
+                read_ms, topics[name.topic].leaders.get(name.partition), logs[name].start, logs[name].end, size_bytes
+            )
+            for name, size_bytes in found.items()
+        }
+        return self._sizes
 
     def _names_here(self, topics: Collection[str], mirrored: Collection[str], there: Collection[str]) -> dict[str, str]:
         """Return the names that topics of the origin have on this cluster; those that are not there are missing."""

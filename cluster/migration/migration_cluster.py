@@ -25,6 +25,7 @@ from headroom.cluster.admin.list_offsets import (
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.each_broker import ask_each
 from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.cluster.log_dirs.describe import describe_log_dirs
 from headroom.cluster.migration.groups import commit_offsets, read_committed, read_groups
 from headroom.cluster.migration.records import RecordReader, record_reader
 from headroom.cluster.migration.topic_changes import (
@@ -40,6 +41,8 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
 _Answer = TypeVar("_Answer")
+# Longest wait for the sizes of logs, seconds: shorter than a reading counts as recent.
+_SIZES_TIMEOUT_S = 2.0
 
 
 class MigrationCluster:
@@ -187,6 +190,30 @@ class MigrationCluster:
                 self._connection, leader, {name: epochs[name] for name in names}, self._timeout_s
             ),
         )
+
+    def log_sizes(
+        self, topics: Mapping[str, MigratingTopic], names: Collection[TopicPartition]
+    ) -> tuple[dict[TopicPartition, int], str]:
+        """Return the size of the leader's log of partitions, bytes, and why some are unknown; empty if none is.
+
+        What a leader does not report is missing. This needs ``Describe`` on the cluster.
+
+        Args:
+            topics: topics with the leaders of the partitions.
+            names: partitions.
+        """
+        by_leader = _by_leader(topics, names)
+        # They are extras: a broker whose disks hang must not hold up the offsets.
+        timeout_s = min(self._timeout_s, _SIZES_TIMEOUT_S)
+        reading = describe_log_dirs(self._connection, by_leader, timeout_s, names)
+        sizes = {
+            name: own.logs[name].size_bytes
+            for leader, own in reading.brokers.items()
+            for name in by_leader[leader]
+            if name in own.logs
+        }
+        reasons = [f"broker {broker} {error.rule}" for broker, error in sorted(reading.errors.items())]
+        return sizes, "; ".join(reasons)
 
     def offset_at(self, topics: Mapping[str, MigratingTopic], name: TopicPartition, time_ms: int) -> int | None:
         """Return the offset of a partition's first record with a timestamp from a time on; None without one.

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from headroom.cluster.admin.config_keys import CLEANUP_POLICY, MIN_INSYNC, TOPIC
+from headroom.cluster.admin.config_keys import CLEANUP_POLICY, MIN_INSYNC, REMOTE_STORAGE, TOPIC
 from headroom.cluster.connection.failover import BrokerFailover
 from headroom.planning.migration.readings import MigratingTopic, TopicRules
 from headroom.schemas.quantities import QuantityError, parse_whole
 
 _RETENTION_MS, _RETENTION_BYTES = "retention.ms", "retention.bytes"
 _UNCLEAN, _TIMESTAMP_TYPE = "unclean.leader.election.enable", "message.timestamp.type"
-_KEYS = [CLEANUP_POLICY, MIN_INSYNC, _RETENTION_MS, _RETENTION_BYTES, _UNCLEAN, _TIMESTAMP_TYPE]
+_KEYS = [CLEANUP_POLICY, MIN_INSYNC, _RETENTION_MS, _RETENTION_BYTES, _UNCLEAN, _TIMESTAMP_TYPE, REMOTE_STORAGE]
 _TOPICS_PER_REQUEST = 500
 # Of brokers before Kafka 2.8.
 _NO_IDS = ("None", "00000000-0000-0000-0000-000000000000")
@@ -92,6 +92,8 @@ def rules_of(configs: Any) -> TopicRules:
         _limit(values.get(MIN_INSYNC)),
         None if unclean is None else unclean == "true",
         values.get(_TIMESTAMP_TYPE),
+        # Missing before Kafka 3.6, which has no remote storage; other answers have the policy.
+        values.get(REMOTE_STORAGE) == "true" if CLEANUP_POLICY in values else None,
     )
 
 

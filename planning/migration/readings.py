@@ -23,6 +23,7 @@ class TopicRules:
         min_insync_replicas: replicas that have a record before it is acknowledged with acks=all.
         unclean_elections: whether an out-of-sync replica may become the leader.
         timestamp_type: ``CreateTime``, or ``LogAppendTime`` if the broker sets the timestamps.
+        remote_storage: whether segments are moved to remote storage.
     """
 
     cleanup_policy: str | None = None
@@ -31,6 +32,7 @@ class TopicRules:
     min_insync_replicas: int | None = None
     unclean_elections: bool | None = None
     timestamp_type: str | None = None
+    remote_storage: bool | None = None
 
     def compacts(self) -> bool:
         """Return whether records of which there is a newer one are removed."""

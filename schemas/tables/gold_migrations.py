@@ -60,6 +60,12 @@ MIGRATION_PROGRESS = Table(
             "the most severe that holds: lost, never, overtaken, diverged, late, early, draining, waiting, on_plan, "
             "removable, drained or no_data; shielded: nothing is read",
         ),
+        (
+            "write_bytes_per_s",
+            "DOUBLE",
+            "rate at which clients write to the partition on the origin, bytes/s; null: unknown, or they write to the "
+            "target",
+        ),
     ),
 )
 

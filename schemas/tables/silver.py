@@ -259,6 +259,12 @@ MIGRATION_OFFSETS = Table(
         ("offsets_per_s", "DOUBLE", "growth of log_end_offset over window_ms, offsets/s; null: unknown, or it fell"),
         ("window_ms", "BIGINT", "time between the two samples, ms; null: no earlier sample"),
         ("error", "STRING", "why the side was not read; null: it was"),
+        (
+            "size_bytes",
+            "BIGINT",
+            "size of the leader's log, bytes, up to some seconds before read_ms; null: unknown, the target, or clients "
+            "write to the target",
+        ),
     ),
 )
 

@@ -146,7 +146,8 @@ def migration_offsets(partitions: DataFrame) -> DataFrame:
     """
     sides = partitions.selectExpr(
         *("cluster", "tick_ms", "topic", "partition", "migration"),
-        "stack(2, 'origin', origin, origin_error, 'target', target, target_error) AS (side, log, error)",
+        """stack(2, 'origin', origin, origin_error, origin_size.size_bytes,
+            'target', target, target_error, CAST(NULL AS BIGINT)) AS (side, log, error, size_bytes)""",
     )
     rows = sides.selectExpr("* EXCEPT (log)", "log.*").withColumn("window_ms", F.expr(_WINDOW_MS))
     rate = """CASE WHEN window_ms > 0 AND log_end_offset >= prev_log_end_offset

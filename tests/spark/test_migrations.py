@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from benchmarks.groups.fuzz.made import tick as fuzzed_tick
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.planning.migration.progress.message_row import reading_of_row
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.tables import (
     MESSAGES,
     MIGRATION_GROUPS,
@@ -19,9 +27,11 @@ from headroom.schemas.tables import (
     QUARANTINE,
 )
 from headroom.schemas.tick_messages import COUNTED_KINDS
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
 from headroom.streaming.jobs.silver import HistoryJob, silver_rows
 from headroom.streaming.queries.bronze_query import bronze
 from headroom.streaming.queries.whole_ticks import CompleteTicksReader
+from headroom.streaming.store.event_log import EventLog
 from headroom.streaming.store.store import Store
 from headroom.streaming.transforms.decode import with_headers
 from headroom.streaming.transforms.migrations import (
@@ -30,8 +40,10 @@ from headroom.streaming.transforms.migrations import (
     migration_rows,
     ticks_with_migrations,
 )
-from tests.spark.support import ListTopic, rows_of
-from tests.spark.ticks import TICK_MS, broker, message, move, records
+from headroom.streaming.transforms.moves.write_rate import with_write_rate
+from tests.spark.support import ListTopic, checkpoint, examples, frame, rows_of
+from tests.spark.ticks import TICK_MS, broker, log, message, move, records
+from tests.unit.fakes.alert_path_listener import CallingListener
 
 FUZZED = {m["kind"]: m for m in fuzzed_tick("c1", TICK_MS)}
 (ROW,) = FUZZED["migrations"]["rows"]
@@ -105,6 +117,123 @@ def test_silver_has_a_row_for_each_cluster_and_the_reason_of_one_that_was_not_re
     window_s = rows[0, "origin"]["window_ms"] / 1000
     assert rows[0, "origin"]["offsets_per_s"] == pytest.approx(500 / window_s)
     assert (rows[1, "origin"]["log_end_offset"], rows[1, "origin"]["error"]) == (None, "timed out")
+    assert (rows[0, "origin"]["size_bytes"], rows[0, "target"]["size_bytes"]) == (9_000_000, None)
+
+
+SIZES = ("log_end_offset", "log_start_offset", "size_bytes")
+SIZE_COLUMNS = ("broker", "read_ms", "prev_read_ms", *SIZES, *(f"prev_{name}" for name in SIZES))
+
+
+@st.composite
+def sizes(draw: st.DrawFn) -> dict[str, Any]:
+    """Two samples of a log, which may have grown, been deleted or cut, or be unknown."""
+    few = st.one_of(st.integers(0, 3), st.none())
+    samples = {f"{when}{name}": draw(few) for name in SIZES for when in ("", "prev_")}
+    window_ms = draw(st.sampled_from([0, 5_000, 10_000, None]))
+    earlier_ms = None if window_ms is None else TICK_MS - window_ms
+    return {"broker": 1, "read_ms": TICK_MS, "prev_read_ms": earlier_ms, **samples}
+
+
+def test_clients_write_to_the_origin_by_the_rule_for_moving_partitions(spark: SparkSession) -> None:
+    """There the mean size of the log's own records is used for a topic that the broker recompresses."""
+    cases = examples(st.tuples(sizes(), st.sampled_from(["delete", "compact", None]), st.booleans()), 300)
+    rows = [
+        move(
+            *("t", number, 1, [1]),
+            logs=[sample | dict.fromkeys(("lag_offsets", "prev_lag_offsets", "lag_source", "unchanged_since_ms"))],
+            compacted=None if policy is None else policy == "compact",
+            remote_storage=is_remote,
+            recompressed=True,
+        )
+        for number, (sample, policy, is_remote) in enumerate(cases)
+    ]
+    expected = {
+        row["partition"]: row["write_bytes_per_s"] for row in with_write_rate(frame(spark, "moves", rows)).collect()
+    }
+    for number, (sample, policy, is_remote) in enumerate(cases):
+        reading = reading_of_row(
+            ROW | {"origin_size": sample, "cleanup_policy": policy, "remote_storage": is_remote}, TICK_MS
+        )
+        assert reading is not None
+        rate = expected[number]
+        assert reading.write_bytes_per_s == (rate if rate is None else pytest.approx(rate)), cases[number]
+    assert {None, 0.0} < set(expected.values())
+
+
+MB = 1_000_000
+LISTED = {"leader_listed": [2], "follower_listed": [1, 3]}
+
+
+def switching_tick(cluster: str, number: int, first_offset: int, size: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Broker 2 sends 2 MB/s of t-0 to two followers, and orders-0, which two follow too, has no writes yet.
+
+    600,000 offsets are left to E at 2,000/s: clients come in 5 min.
+    """
+    at_rest = [log(broker_id, 10, 0.0) for broker_id in (1, 2, 3)]
+    logs = [log(broker_id, 90_000, 2 * MB) for broker_id in (1, 2)]
+    moves = [
+        move("t", 0, 2, [2, 1, 3], isr=[2, 1], adding=[3], logs=[*logs, log(3, 10_000, MB)], **LISTED),
+        move("orders", 0, 2, [2, 1, 3], logs=at_rest, **LISTED),
+    ]
+    ends = {"log_end_offset": 100_000, "prev_log_end_offset": 80_000, "stable_offset": 100_000}
+    times = {"read_ms": TICK_MS, "prev_read_ms": TICK_MS - 10_000}
+    of_topic = {"topic": "orders", "end_offset": 700_000, "origin_size": size, "origin_read_ms": None}
+    migrating = ROW | of_topic | {"origin": ROW["origin"] | ends | times}
+    sent = [
+        message("brokers", 0, [broker(each, 5_600_000, 5_600_000) for each in (1, 2, 3)]),
+        message("moves", 1, moves),
+        message("migrations", 2, [migrating]),
+        message(
+            "tick_end",
+            3,
+            None,
+            first_offset=first_offset,
+            lane_messages=2,
+            rate_window_ms=10_000,
+            messages={"brokers": 1, "moves": 1, "migrations": 1},
+        ),
+    ]
+    return [one | {"cluster": cluster, "tick_ms": TICK_MS + number * 1000} for one in sent]
+
+
+def test_a_throttle_is_at_risk_before_the_switch_by_the_rate_of_the_origin_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of one cluster the sizes on the origin are known, of the other one not: it gets no number."""
+    # 1,000 bytes a record.
+    size = {name: value for name, value in log(1, 100_000, 2 * MB).items() if name in SIZE_COLUMNS}
+    messages: list[dict[str, Any]] = []
+    for number in range(5):
+        for cluster, own in (("c1", size), ("c2", None)):
+            messages += switching_tick(cluster, number, len(messages), own)
+    checkpoint(tmp_path, "alerts")
+    watched = [Settings(cluster=ClusterSettings(name=name, bootstrap_servers="b:9092")) for name in ("c1", "c2")]
+    engine = AlertEngine(watched[0], lambda: TICK_MS, "c1.toml", [WatchedCluster(watched[1], "c2.toml")])
+    events: list[AlertEvent] = []
+    path = AlertPath(
+        spark,
+        AlertPathSource(ListTopic(spark, messages), str(tmp_path / "alerts")),  # type: ignore[arg-type]
+        EventLog(spark, Store(spark, str(tmp_path / "store"))),
+        engine,
+        CallingListener(lambda *_: None, events.extend),
+    )
+    path.warm_up = MagicMock()
+    path._process_batch(records(spark, messages), 0)
+    found = [event for event in events if event.kind == "throttle_at_risk"]
+    assert [(event.cluster, event.subject, event.state) for event in found] == [
+        ("c1", "broker 2 as leader", "pending"),
+        ("c1", "broker 2 as leader", "firing"),
+    ]
+    evidence = json.loads(found[0].evidence)
+    assert (evidence["migration"], evidence["arriving_bytes_per_s"]) == ("m", 4 * MB)
+    # 4.0 MB/s now, and 2 MB/s for each of two followers.
+    assert evidence["required_then_bytes_per_s"] == pytest.approx(8 * MB)
+    assert evidence["switch_ms"] == found[0].tick_ms + 300_000
+    assert "from 08:05:00 UTC on, and its throttle of 5.60 MB/s would be 2.40 MB/s too low" in found[0].summary
+    assert [one.write_bytes_per_s for cluster in ("c1", "c2") for one in engine.inputs(cluster).migrations.value] == [  # type: ignore[union-attr]
+        2 * MB,
+        None,
+    ]
 
 
 def sync(offset: int, days: int = 0, **more: Any) -> dict[str, Any]:

@@ -206,11 +206,11 @@ def _arrivals(leader: ThrottleStatus, migrations: MigrationInputs | None) -> lis
     coming: dict[str, list[tuple[PartitionEvidence, float, float | None]]] = defaultdict(list)
     for partition in leader.partitions:
         name = TopicPartition(partition.topic, partition.partition)
-        written, progress = migrations.write_bytes_per_s.get(name), migrations.coming.get(name)
-        if written is None or progress is None or not partition.followers:
+        progress = migrations.coming.get(name)
+        if progress is None or progress.write_bytes_per_s is None or not partition.followers:
             continue
         # A mirror writes the same records already, and stops at the switch.
-        more = written - (partition.write_bytes_per_s or 0.0)
+        more = progress.write_bytes_per_s - (partition.write_bytes_per_s or 0.0)
         if more > 0:
             coming[progress.migration].append((partition, more, progress.switch_eta_s))
     return [

@@ -178,6 +178,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         **{"routers": ["a"], "missing_routers": [], "acks": ["all"], "origin": side, "target": dict(side)},
         **{"origin_error": None, "target_error": None, "earlier_target_end": 0, "cleanup_policy": "delete"},
         **{"retention_ms": 10**9, "retention_bytes": -1, "min_insync_replicas": 2, "unclean_elections": False},
+        **{"remote_storage": False, "origin_size": _log(tick_ms, 1)},
         "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000}],
         **{"sync_origin_offset": None, "sync_target_offset": None, "sync_error": None},
         **{"groups": [group | earlier], "slip_ratio": 0.5},

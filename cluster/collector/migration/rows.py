@@ -19,6 +19,7 @@ _AGREED = (
     *("ignore_origin", "origin_end", "shielded", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
     *("target_topic_id", "origin_position", "origin_offsets_per_s", "origin_read_ms"),
 )
+_PREVIOUS_SIZE = ("prev_read_ms", "prev_log_end_offset", "prev_log_start_offset", "prev_size_bytes")
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ def _row(
         "target_error": target.error or None,
         "earlier_target_end": None if earlier is None else earlier.end,
         **_settings(rules),
+        "origin_size": _size_columns(origin, name),
         "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {}), most),
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
@@ -138,15 +140,20 @@ def _of_agreement(facts: ClusterFacts, agreed_id: str) -> ClusterFacts:
     return ClusterFacts(error=facts.error or f"it is the cluster {own}, and {agreed_id} was agreed")
 
 
+def _log_before(facts: ClusterFacts, topic: str) -> ClusterReading | None:
+    """Return the earlier reading for rates; None without one, or if the topic was recreated: it has other logs."""
+    now, before = facts.now, facts.before
+    is_same = now is not None and before is not None and before.topic_ids.get(topic) == now.topic_ids.get(topic)
+    return before if is_same else None
+
+
 def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
     now = facts.now
     if now is None:
         return None
     log, topic_id = now.logs.get(name, LogOffsets()), now.topic_ids.get(name.topic)
-    before = facts.before
-    # A topic that was recreated has another log.
-    is_same = before is not None and before.topic_ids.get(name.topic) == topic_id
-    earlier = before.logs.get(name) if before is not None and is_same else None
+    before = _log_before(facts, name.topic)
+    earlier = None if before is None else before.logs.get(name)
     epoch = now.leader_epochs.get(name)
     return {
         "read_ms": now.read_ms,
@@ -186,7 +193,28 @@ def _settings(rules: TopicRules | None) -> Row:
         "retention_bytes": _counted(known.retention_bytes),
         "min_insync_replicas": known.min_insync_replicas,
         "unclean_elections": known.unclean_elections,
+        "remote_storage": known.remote_storage,
     }
+
+
+def _size_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
+    now = None if facts.now is None else facts.now.sizes.get(name)
+    if now is None:
+        return None
+    before = _log_before(facts, name.topic)
+    earlier = None if before is None else before.sizes.get(name)
+    columns = {
+        "broker": now.broker,
+        "read_ms": now.read_ms,
+        "log_end_offset": now.end,
+        "log_start_offset": now.start,
+        "size_bytes": now.size_bytes,
+    }
+    # The same size in two readings is one sample.
+    if earlier is None or earlier.read_ms == now.read_ms:
+        return columns | dict.fromkeys(_PREVIOUS_SIZE)
+    size_bytes = earlier.size_bytes if earlier.broker == now.broker else None
+    return columns | dict(zip(_PREVIOUS_SIZE, (earlier.read_ms, earlier.end, earlier.start, size_bytes), strict=True))
 
 
 def _counted(limit: int | None) -> int | None:

@@ -42,6 +42,7 @@ def _believed(reading: MigrationReading) -> MigrationReading:
         is_origin_up=False,
         origin=nothing.origin,
         write_offsets_per_s=None,
+        write_bytes_per_s=None,
         leader_end=None,
         epoch_ends={},
         target=nothing.target if reading.recreated_on() == "target" else reading.target,
@@ -52,6 +53,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
     agreed, log, rules = reading.agreement, reading.origin, reading.rules
     end, last = known_offset(agreed.end_offset), reading.last_origin_end
     start = known_offset(log.start)
+    bytes_per_s = known_amount(reading.write_bytes_per_s)
     lag, mirror_eta_s = _mirror(reading)
     expected = reading.expected()
     # Once for all groups, of which there may be many.
@@ -79,6 +81,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         missing_routers=reading.missing_routers,
         expected_ms=None if expected is None else expected[0],
         groups=None if groups is None else tuple(group_progress(reading, split, own) for own in groups),
+        write_bytes_per_s=None if bytes_per_s is None else float(bytes_per_s),
     )
 
 

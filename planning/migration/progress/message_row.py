@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from headroom.planning.migration.log_size import LogSize, written_bytes_per_s
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
 from headroom.planning.migration.readings import LogOffsets, TopicRules, growth_per_s
 from headroom.schemas.bounds import MOST_COUNTED
@@ -16,7 +17,10 @@ Row = Mapping[str, Any]
 _KIND = "migrations"
 _NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-MOST_COUNTED, MOST_COUNTED)}
 _TYPES = dict(column.split(" ", 1) for column in typed_columns(_KIND))
-_RULES = ("cleanup_policy", "retention_ms", "retention_bytes", "min_insync_replicas", "unclean_elections")
+_RULES = (
+    *("cleanup_policy", "retention_ms", "retention_bytes", "min_insync_replicas", "unclean_elections"),
+    "remote_storage",
+)
 _NAMES = tuple(name for name, of in _TYPES.items() if of == "ARRAY<STRING>")
 
 
@@ -91,7 +95,7 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
     epochs = [epoch for epoch in row.get("epochs") or () if epoch.get("leader_epoch") is not None]
     groups, synced, copied = row.get("groups"), row.get("sync_origin_offset"), row.get("sync_target_offset")
     routers, missing = row.get("routers") or (), frozenset(row.get("missing_routers") or ())
-    agreement = _agreement(row)
+    agreement, rules = _agreement(row), _rules(row)
     return MigrationReading(
         agreement,
         tick_ms,
@@ -105,14 +109,15 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         _end_rate(origin),
         _end_rate(target),
         of_origin.get("leader_end_offset"),
-        _rules(row),
+        rules,
         tuple(row.get("acks") or ()),
         {router: agreement.number for router in routers if router not in missing},
         _numbers(epochs, "acknowledged_end"),
         _numbers(epochs, "epoch_end"),
         None if synced is None or copied is None else (synced, copied),
         None if groups is None else tuple(_group(group) for group in groups),
-        *(() if row.get("slip_ratio") is None else (row["slip_ratio"],)),
+        write_bytes_per_s=_written(row.get("origin_size"), rules),
+        **({} if row.get("slip_ratio") is None else {"slip_ratio": row["slip_ratio"]}),
     )
 
 
@@ -172,8 +177,24 @@ def _log(side: Row | None) -> LogOffsets:
 
 
 def _rules(row: Row) -> TopicRules | None:
-    values = [row.get(column) for column in _RULES]
-    return TopicRules(*values) if any(value is not None for value in values) else None
+    values = {column: row[column] for column in _RULES if row.get(column) is not None}
+    return TopicRules(**values) if values else None
+
+
+def _written(sample: Row | None, rules: TopicRules | None) -> float | None:
+    if sample is None or sample.get("read_ms") is None or sample.get("prev_read_ms") is None:
+        return None
+    now, before = (
+        LogSize(
+            sample[f"{when}read_ms"],
+            sample.get("broker"),
+            sample.get(f"{when}log_start_offset"),
+            sample.get(f"{when}log_end_offset"),
+            sample.get(f"{when}size_bytes"),
+        )
+        for when in ("", "prev_")
+    )
+    return written_bytes_per_s(before, now, rules)
 
 
 def _numbers(epochs: list[Row], column: str) -> dict[int, int]:

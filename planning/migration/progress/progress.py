@@ -101,6 +101,7 @@ class MigrationProgress:
         reason: why, in one sentence with the numbers.
         verdict: verdict.
         groups: consumer groups; None if they could not be listed.
+        write_bytes_per_s: rate at which clients write to the origin, bytes per second.
     """
 
     topic: str
@@ -128,3 +129,4 @@ class MigrationProgress:
     reason: str = ""
     verdict: MigrationVerdict = MigrationVerdict.NO_DATA
     groups: tuple[GroupProgress, ...] | None = None
+    write_bytes_per_s: float | None = None

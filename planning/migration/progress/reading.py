@@ -61,6 +61,7 @@ class MigrationReading:
         last_sync: MirrorMaker's newest offset sync, as offsets on the origin and on the target.
         groups: consumer groups that read the partition; None if they could not be listed.
         slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
+        write_bytes_per_s: rate at which clients write to the origin, bytes per second.
     """
 
     agreement: PartitionAgreement
@@ -83,6 +84,7 @@ class MigrationReading:
     last_sync: tuple[int, int] | None = None
     groups: tuple[GroupReading, ...] | None = None
     slip_ratio: float = 0.5
+    write_bytes_per_s: float | None = None
 
     @property
     def status(self) -> MigrationStatus:

@@ -20,7 +20,7 @@ from headroom.planning.migration.readings import LogOffsets, MigratingTopic, Top
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
-RULES = TopicRules("delete", 604_800_000, -1, 2, False, "CreateTime")
+RULES = TopicRules("delete", 604_800_000, -1, 2, False, "CreateTime", False)
 
 
 def log_record(offset: int, number: int, key: bytes | None = None, value: bytes | None = None) -> LogRecord:
@@ -94,6 +94,9 @@ class FakeMigrationCluster:
         before_effect: called before and after each creation and deletion.
         leader_epochs: epoch of the leader of a partition; unknown if it is not among them.
         ended: where earlier epochs end in its log; the present one ends with the log.
+        sizes: size of the leader's log, bytes; unknown if it is not among them.
+        unsized: why sizes are unknown.
+        sized: partitions that were asked for their sizes, by call.
     """
 
     name: str
@@ -121,6 +124,9 @@ class FakeMigrationCluster:
     before_effect: Callable[[], object] = lambda: None
     leader_epochs: dict[TopicPartition, int] = field(default_factory=dict)
     ended: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
+    sizes: dict[TopicPartition, int] = field(default_factory=dict)
+    unsized: str = ""
+    sized: list[list[TopicPartition]] = field(default_factory=list)
 
     @property
     def subject(self) -> str:
@@ -204,6 +210,12 @@ class FakeMigrationCluster:
     ) -> dict[TopicPartition, dict[int, int]]:
         known = {n: {**self.ended.get(n, {}), self.leader_epochs.get(n, -1): self.end_of(n)} for n in epochs}
         return {name: {e: known[name][e] for e in asked if e in known[name]} for name, asked in epochs.items()}
+
+    def log_sizes(
+        self, topics: Mapping[str, MigratingTopic], names: Collection[TopicPartition]
+    ) -> tuple[dict[TopicPartition, int], str]:
+        self.sized.append(list(names))
+        return {name: self.sizes[name] for name in names if name in self.sizes}, self.unsized
 
     def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
         logs = self.log_offsets(topics)

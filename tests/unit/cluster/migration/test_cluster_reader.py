@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from headroom.cluster.migration.cluster_reader import (
     ClusterReader,
     WantedPartitions,
     wanted_on_origin,
     wanted_on_target,
 )
+from headroom.planning.migration.log_size import LogSize
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import PartitionAgreement
@@ -23,9 +26,9 @@ class Read:
     """A cluster in memory and its reader."""
 
     def __init__(self, name: TopicPartition = NAME, alias: str | None = None) -> None:
-        self.s = 1_000.0
+        self.s, self.set_s = 1_000.0, 0.0
         self.cluster = FakeMigrationCluster("old", "o", {name: [log_record(0, 0)]})
-        clock_ms = lambda: int(self.s * 1000)  # noqa: E731
+        clock_ms = lambda: int((self.s + self.set_s) * 1000)  # noqa: E731
         self.reader = ClusterReader(lambda: self.cluster, lambda: self.s, clock_ms, (), alias)  # type: ignore[arg-type, return-value]
 
 
@@ -93,8 +96,45 @@ def test_a_mirror_has_the_name_of_the_origin_in_readings_and_a_missing_topic_is_
     assert (reading.logs, reading.topic_ids) == ({}, {"orders": None})
 
 
-def agreement(partition: int, method: str = "routed", shielded: bool = False) -> PartitionAgreement:
-    return PartitionAgreement("m", 1, "o", "t", "orders", partition, method=method, shielded=shielded)
+def test_sizes_of_logs_are_read_some_seconds_apart_and_only_those_that_are_wanted() -> None:
+    read = Read()
+    read.cluster.sizes = {NAME: 5_000}
+    sized = WantedPartitions([NAME], sized=[NAME])
+    first = read.reader.read(sized).sizes
+    assert first == {NAME: LogSize(1_000_000, 1, 0, 1, 5_000)}
+    read.s, read.cluster.sizes = read.s + 4.0, {NAME: 9_000}
+    # The same sample, with the offsets that were read with it.
+    assert read.reader.read(sized).sizes == first
+    read.s += 2.0
+    assert read.reader.read(sized).sizes == {NAME: LogSize(1_006_000, 1, 0, 1, 9_000)}
+    assert read.reader.read(WANTED).sizes == {}
+    assert read.cluster.sized == [[NAME], [NAME]]
+
+
+def test_sizes_are_read_again_once_the_clock_was_set() -> None:
+    read = Read()
+    read.cluster.sizes, sized = {NAME: 5_000}, WantedPartitions([NAME], sized=[NAME])
+    read.reader.read(sized)
+    read.set_s = 600.0
+    assert read.reader.read(sized).sizes[NAME].read_ms == 1_600_000
+
+
+def test_sizes_that_may_not_be_read_are_unknown_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    read = Read()
+    read.cluster.unsized, sized = "broker 1 does not show its log directories", WantedPartitions([NAME], sized=[NAME])
+    for _ in range(3):
+        reading = read.reader.read(sized)
+        assert (reading.sizes, reading.logs[NAME].end) == ({}, 1)
+        read.s += 6.0
+    assert [one.getMessage() for one in caplog.records] == [
+        "what clients write to partitions of a migration is unknown: broker 1 does not show its log directories"
+    ]
+
+
+def agreement(
+    partition: int, method: str = "routed", shielded: bool = False, status: str = "planned"
+) -> PartitionAgreement:
+    return PartitionAgreement("m", 1, "o", "t", "orders", partition, status=status, method=method, shielded=shielded)
 
 
 def test_shielded_partitions_are_read_on_the_target_alone() -> None:
@@ -106,3 +146,12 @@ def test_shielded_partitions_are_read_on_the_target_alone() -> None:
     assert origin is not None
     assert (origin.names, origin.epochs) == ([other], {other: [3, 4]})
     assert wanted_on_origin(both[:1], {}) is None
+
+
+def test_sizes_are_wanted_of_partitions_that_clients_write_to_on_the_origin() -> None:
+    statuses = ("planned", "migrating", "migrated", "aged")
+    every = [agreement(number, status=status) for number, status in enumerate(statuses)]
+    wanted = wanted_on_origin([*every, agreement(9, shielded=True)], {})
+    assert wanted is not None
+    assert (len(wanted.names), wanted.sized) == (4, [NAME, TopicPartition("orders", 1)])
+    assert wanted_on_target(every).sized == ()

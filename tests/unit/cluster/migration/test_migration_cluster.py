@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaTimeoutError
-from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.admin import DescribeConfigsResponse, DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 
@@ -33,6 +33,8 @@ class OffsetBrokers:
         offsets: offset and timestamp by partition, time, and isolation level.
         silent: brokers that do not answer.
         asked: broker, lowest version and isolation level of each request for offsets.
+        sized: broker and partitions of each request for log directories, in which both have logs of both partitions.
+        shows_directories: whether this user may see the directories.
     """
 
     def __init__(self, kafka: Any = None) -> None:
@@ -40,6 +42,8 @@ class OffsetBrokers:
         self.offsets: dict[tuple[TopicPartition, int, int], tuple[int, int]] = {}
         self.silent: set[int] = set()
         self.asked: list[tuple[int, int, int]] = []
+        self.sized: list[tuple[int, list[tuple[str, int]]]] = []
+        self.shows_directories = True
 
     def client(self) -> None:
         """Connect."""
@@ -111,6 +115,15 @@ class OffsetBrokers:
         answer = ListOffsetsResponse(throttle_time_ms=0, topics=topics)
         return ListOffsetsResponse.decode(answer.encode(version=7), version=7)
 
+    def DescribeLogDirsRequest(self, request: Any, node: int) -> Any:
+        self.sized.append((node, sorted((t.topic, p) for t in request.topics for p in t.partitions)))
+        _Dir = DescribeLogDirsResponse.DescribeLogDirsResult
+        _Log = _Dir.DescribeLogDirsTopic
+        logs = [_Log.DescribeLogDirsPartition(partition_index=p, partition_size=1_000 * node + p) for p in (0, 1)]
+        directory = _Dir(error_code=0, log_dir="/a", topics=[_Log(name="orders", partitions=logs)])
+        answer = DescribeLogDirsResponse(throttle_time_ms=0, results=[directory] if self.shows_directories else [])
+        return DescribeLogDirsResponse.decode(answer.encode(version=1), version=1)
+
     def _offset(self, name: TopicPartition, time: int, isolation: int) -> Any:
         found = self.offsets.get((name, time, isolation))
         offset, timestamp = found or (-1, -1)
@@ -150,7 +163,9 @@ def test_settings_are_read_whole_or_unknown(cluster: MigrationCluster, brokers: 
         "unclean.leader.election.enable": "true",
         "message.timestamp.type": "LogAppendTime",
     }
-    assert cluster.rules(["orders"]) == {"orders": TopicRules("compact,delete", -1, None, 2, True, "LogAppendTime")}
+    assert cluster.rules(["orders"]) == {
+        "orders": TopicRules("compact,delete", -1, None, 2, True, "LogAppendTime", False)
+    }
     brokers.configs = {}
     assert cluster.rules(["orders"]) == {"orders": TopicRules()}
     brokers.configs = None
@@ -185,6 +200,31 @@ def test_a_broker_that_does_not_answer_makes_its_partitions_unknown(
     assert cluster.log_ends(topics)[0] == {NAMES[0]: 100}
     found = cluster.log_offsets(topics)
     assert (found[NAMES[0]], found[NAMES[1]]) == (LogOffsets(end=100), LogOffsets())
+
+
+def test_sizes_are_those_of_the_leaders_logs_and_only_of_these_partitions(
+    cluster: MigrationCluster, brokers: OffsetBrokers
+) -> None:
+    topics = cluster.topics().topics
+    assert cluster.log_sizes(topics, NAMES) == ({NAMES[0]: 1_000, NAMES[1]: 2_001}, "")
+    # A partition without a leader is not asked about where no other one is.
+    assert sorted(brokers.sized) == [(1, [("orders", p) for p in (0, 1, 2)]), (2, [("orders", p) for p in (0, 1, 2)])]
+    brokers.sized = []
+    assert cluster.log_sizes(topics, [NAMES[1]]) == ({NAMES[1]: 2_001}, "")
+    assert brokers.sized == [(2, [("orders", 1)])]
+    assert cluster.log_sizes(topics, [NAMES[2]]) == ({}, "")
+
+
+def test_sizes_that_a_broker_does_not_report_are_unknown_with_the_reason(
+    cluster: MigrationCluster, brokers: OffsetBrokers
+) -> None:
+    topics = cluster.topics().topics
+    brokers.silent = {2}
+    found, reason = cluster.log_sizes(topics, NAMES)
+    assert (found, reason) == ({NAMES[0]: 1_000}, "broker 2 did not report its log directories (KafkaTimeoutError)")
+    brokers.silent, brokers.shows_directories = set(), False
+    found, reason = cluster.log_sizes(topics, [NAMES[0]])
+    assert (found, reason) == ({}, "broker 1 reported no log directory, as without the right to see them")
 
 
 def test_the_offset_of_a_time(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:

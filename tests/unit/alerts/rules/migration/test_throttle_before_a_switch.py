@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from headroom.alerts.inputs.migrations import MigrationInputs
@@ -30,7 +31,8 @@ def assess(
     *partitions: MigrationProgress, statuses: Any = (THROTTLED,), writes: Any = WRITES, **inputs: Any
 ) -> Assessment:
     recommender = Recommender(ThrottlePolicy(), "target:9092")
-    known: dict[str, Any] = {"migrations": MigrationInputs(partitions, writes), "tick_ms": TICK_MS}
+    read = [replace(one, write_bytes_per_s=writes.get(TopicPartition(one.topic, one.partition))) for one in partitions]
+    known: dict[str, Any] = {"migrations": MigrationInputs(read), "tick_ms": TICK_MS}
     return ThrottleAtRisk().evaluate(RuleInputs(statuses, AlertSettings(), recommender, **known | inputs))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
 from headroom.cluster.migration.cluster_reader import ClusterReading
+from headroom.planning.migration.log_size import LogSize
 from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
@@ -90,6 +91,39 @@ def test_more_groups_than_a_message_takes_are_unknown_there_and_listed_elsewhere
     known = MigrationFacts([AGREED], origin=facts(reading(groups=dict.fromkeys(many), committed=many)), target=TARGET)
     assert migration_rows(known)[0]["groups"] is None
     assert len(migration_rows(known, sys.maxsize)[0]["groups"]) == MOST_IN_ARRAY + 1
+
+
+def size(read_ms: int, bytes_: int, broker: int = 1) -> dict[str, Any]:
+    return {"sizes": {NAME: LogSize(read_ms, broker, 0, read_ms, bytes_)}}
+
+
+def written(before: ClusterReading, now: ClusterReading) -> tuple[dict[str, Any], float | None]:
+    """The sizes of a row, and the rate that follows from them."""
+    rules = {"orders": TopicRules("delete", remote_storage=False)}
+    found = row(ClusterFacts(replace(now, rules=rules), before, last=now))
+    progress = reading_of_row(found, 1_000)
+    assert progress is not None
+    return found["origin_size"], progress.write_bytes_per_s
+
+
+def test_the_write_rate_of_clients_follows_from_two_sizes_of_the_leaders_log() -> None:
+    sizes, rate = written(reading(**size(5_000, 10_000)), reading(**size(15_000, 30_000)))
+    assert sizes == {
+        **{"broker": 1, "read_ms": 15_000, "log_end_offset": 15_000, "log_start_offset": 0, "size_bytes": 30_000},
+        **{"prev_read_ms": 5_000, "prev_log_end_offset": 5_000, "prev_log_start_offset": 0, "prev_size_bytes": 10_000},
+    }
+    assert rate == 2_000.0
+    # Another leader's log of before is no size of this one: 10,000 offsets in 10 s, of 2 bytes each.
+    sizes, rate = written(reading(**size(5_000, 10_000, broker=2)), reading(**size(15_000, 30_000)))
+    assert (sizes["prev_log_end_offset"], sizes["prev_size_bytes"], rate) == (5_000, None, 2_000.0)
+
+
+def test_one_size_gives_no_rate_nor_does_one_of_another_topic() -> None:
+    now = reading(**size(15_000, 30_000))
+    for before in (now, reading(), reading(topic_ids={"orders": "j"}, **size(5_000, 10_000))):
+        sizes, rate = written(before, now)
+        assert (sizes["size_bytes"], sizes["prev_read_ms"], rate) == (30_000, None, None)
+    assert written(now, reading()) == (None, None)
 
 
 def test_the_greatest_retention_that_kafka_takes_can_be_read() -> None:

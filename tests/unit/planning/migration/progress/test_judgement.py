@@ -207,7 +207,7 @@ def test_what_a_target_got_while_the_origin_was_read_is_no_divergence() -> None:
 
 
 ORIGIN = ("left_offsets", "switch_eta_s", "beyond_offsets", "unstable_offsets", "lost_offsets", "at_risk_offsets")
-READ = ("write_offsets_per_s", "mirror_lag_offsets", "kept_s")
+READ = ("write_offsets_per_s", "write_bytes_per_s", "mirror_lag_offsets", "kept_s")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ READ = ("write_offsets_per_s", "mirror_lag_offsets", "kept_s")
     ids=["down", "shielded", "recreated"],
 )
 def test_an_origin_that_is_not_read_gives_no_numbers(own: MigrationReading) -> None:
-    found = migration_progress(replace(own, groups=(billing(50_000),)))
-    assert [getattr(found, name) for name in ORIGIN + READ] == [None] * 9
+    found = migration_progress(replace(own, groups=(billing(50_000),), write_bytes_per_s=2e6))
+    assert [getattr(found, name) for name in ORIGIN + READ] == [None] * 10
     assert found.removable in (None, False)
     assert [group.left_offsets for group in found.groups or ()] == [None]
 
@@ -245,6 +245,7 @@ readings = st.builds(
     offsets,
     st.booleans(),
     write_offsets_per_s=rates,
+    write_bytes_per_s=rates,
     target_offsets_per_s=rates,
     leader_end=offsets,
     rules=st.none() | st.just(RULES),
@@ -267,7 +268,8 @@ def test_unknown_goes_in_and_none_comes_out(own: MigrationReading) -> None:
         assert found.unstable_offsets is None
     if end is None or not own.is_origin_up:
         assert found.lost_offsets is None
-    assert found.write_offsets_per_s is None or found.write_offsets_per_s >= 0
+    for rate in (found.write_offsets_per_s, found.write_bytes_per_s):
+        assert rate is None or rate >= 0
     assert found.reason.endswith(".")
 
 
