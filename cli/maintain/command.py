@@ -32,7 +32,8 @@ def maintain(config: str | None, repair: bool) -> CommandOutcome:
 
     `headroom watch` and `headroom run record` do the same every store.maintain_every_s. Retention:
     store.bronze_keep_days, silver_keep_days, gold_keep_days, partition_load_keep_days, broker_load_keep_days and
-    migration_syncs_keep_days. Running jobs are not disturbed. A table that fails is reported; the others are still maintained.
+    migration_syncs_keep_days. Running jobs are not disturbed. A table that fails is reported; the others are still
+    maintained.
 
     After a disk has lost or damaged files, --repair makes the tables readable without them. It shows each file, its
     fault and the rows that are lost. Damaged files are moved to the folder _damaged next to their table. Nothing else
