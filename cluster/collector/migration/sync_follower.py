@@ -121,7 +121,7 @@ class SyncFollower:
         if self._place is not None and is_recent:
             return self._place
         if self._nowhere is not None and is_recent:
-            raise self._nowhere
+            raise self._nowhere.with_traceback(None)
         if not self._clusters:
             self._clusters = [self._open.enter_context(connect()) for connect in self._connects]
         origin, target = self._clusters
