@@ -44,7 +44,8 @@ FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 verdict, and those in `gold/reassignment_progress` and `gold/partition_write_rate` too. Ticks in which nothing moves
 follow within 20 s, tables at a URL and ticks that a busy machine had no time for within half a minute.
 
-Rows of `gold/partition_load` have no tick: filter them by `hour_ms`, of which the log has statistics too.
+Rows of `gold/partition_load` have no tick: filter them by `hour_ms`, of which the log has statistics too. The folder of
+a row of `silver/migration_syncs` is the day of `written_ms`.
 
 **Maintenance** runs in the record job every `store.maintain_every_s` ({every_s:.0f} s by default), or at once with
 `headroom maintain`. It covers every table except `alerts/marks`, `actions/journal`, `gold/balance_proposal` and

@@ -17,8 +17,15 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
+from headroom.cli.config.load import load_settings
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.cluster.java import jar_folder, java_command
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.planning.migration.mirrors.sync_trail import SyncReading
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition as TopicName
 from tests.integration.support import admin_of, completed, create_topic, wait_until
 from tests.support.migrations import printed_with, run_with
 
@@ -200,3 +207,45 @@ def test_one_cluster_under_both_names_is_refused(config: Path, monkeypatch: pyte
     same = config.read_text().split("[migration.origin]")[0].split('"')[3]
     monkeypatch.setenv("HEADROOM_MIGRATION__ORIGIN__BOOTSTRAP_SERVERS", same)
     assert "leads to the same cluster as cluster.bootstrap_servers" in str(run_with(config, "plan", "orders").exception)
+
+
+def test_the_collector_follows_the_syncs_also_of_a_topic_that_was_created_again(
+    config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
+) -> None:
+    origin, _ = clusters
+    settings = load_settings(str(config))
+    names = frozenset(TopicName("orders", partition) for partition in (0, 1))
+    with closing(
+        SyncFollower(
+            lambda: MigrationCluster(settings.migration.origin, "old"),
+            lambda: MigrationCluster(settings.cluster, "new"),
+            Clock(),
+        )
+    ) as follower:
+        first = follower.read(names)
+        found = [(record.name.partition, record.origin, record.target) for record in first.records]
+        assert found == [(0, 0, 0), (0, KILLED - BACK, KILLED), (1, RECORDS - 1, RECORDS - 1)]
+        assert (first.is_anew, first.is_all, first.begin, first.end) == (True, True, 0, 3)
+        assert first.topic_id is not None
+        assert first.leader_epoch is not None
+        write_syncs(origin, [(0, RECORDS - 1, RECORDS + BACK - 1)])
+        second = follower.read(names)
+        assert [(record.offset, record.origin) for record in second.records] == [(3, RECORDS - 1)]
+        assert (second.is_anew, second.topic_id) == (False, first.topic_id)
+        with admin_of(origin) as admin:
+            admin.delete_topics([SYNCS])
+            wait_until(lambda: SYNCS not in admin.list_topics(), 60, "the topic is gone")
+        create_topic(origin, SYNCS, {0: [1]})
+        write_syncs(origin, [(0, number, number) for number in range(5)])
+
+        def again() -> SyncReading | None:
+            # While its leader is elected it cannot be read.
+            with suppress(HeadroomError):
+                reading = follower.read(names)
+                return reading if reading.records else None
+            return None
+
+        third = wait_until(again, 60, "the syncs of the new topic")
+        assert third is not None
+        assert [record.origin for record in third.records] == [0, 1, 2, 3, 4]
+        assert (third.is_anew, third.topic_id != first.topic_id) == (True, True)

@@ -162,7 +162,7 @@ class MigrationCollector:
         if asked is not None:
             self._origin.start(lambda: self._origin_reader.read(asked))
         followed = frozenset(own.name for own in agreements if is_mirrored(own))
-        # One that failed may have asked for all topics.
+        # Of those that fail each would cost new connections.
         if followed and (not self._syncs.error or self._syncs_s is None or now_s - self._syncs_s >= _LOOK_S):
             self._syncs_s = now_s
             self._syncs.start(lambda: self._sync_follower.read(followed))

@@ -18,7 +18,7 @@ from headroom.schemas.keys import TopicPartition
 
 # Syncs in one reading: 0.2 s of a core. A topic with more is read in several.
 _MOST_SYNCS = 10_000
-# MirrorMaker may be set to keep its syncs on the other cluster. That asks both for all topics.
+# The topic may be created, or MirrorMaker may be set to keep it on the other cluster. To look asks both for all topics.
 _LOOK_AGAIN_S = 60.0
 
 
@@ -61,7 +61,9 @@ class SyncFollower:
         self._open = contextlib.ExitStack()
         self._clusters: list[MigrationCluster] = []
         self._place: SyncPlace | None = None
-        self._placed_s = 0.0
+        self._looked_s = 0.0
+        # Why the topic is on neither cluster, as it was when this was last looked for.
+        self._nowhere: HeadroomError | None = None
         self._reader: RecordReader | None = None
         self._position: _Position | None = None
         self._names: frozenset[TopicPartition] = frozenset()
@@ -115,15 +117,24 @@ class SyncFollower:
 
     def _find(self) -> SyncPlace:
         now_s = self._clock.elapsed_s()
-        if self._place is None or now_s - self._placed_s > _LOOK_AGAIN_S:
-            if not self._clusters:
-                self._clusters = [self._open.enter_context(connect()) for connect in self._connects]
-            origin, target = self._clusters
-            place = find_sync_topic(origin, origin.topics(), target, target.topics())
-            if place != self._place:
-                self._reader = None
-            self._place, self._placed_s = place, now_s
-        return self._place
+        is_recent = now_s - self._looked_s <= _LOOK_AGAIN_S
+        if self._place is not None and is_recent:
+            return self._place
+        if self._nowhere is not None and is_recent:
+            raise self._nowhere.with_traceback(None)
+        if not self._clusters:
+            self._clusters = [self._open.enter_context(connect()) for connect in self._connects]
+        origin, target = self._clusters
+        topics = origin.topics(), target.topics()
+        self._looked_s, self._nowhere = now_s, None
+        try:
+            place = find_sync_topic(origin, topics[0], target, topics[1])
+        except HeadroomError as error:
+            self._nowhere = error
+            raise
+        if place != self._place:
+            self._place, self._reader = place, None
+        return place
 
 
 def _continues(known: _Position, place: SyncPlace, topic: MigratingTopic, end: int) -> bool:

@@ -7,7 +7,7 @@ from headroom.planning.migration.mirrors.sync_trail import KeptSync, SyncTrails
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.migrations import PartitionAgreement
 
-# In one tick: 0.7 MB before compression. The others follow in the next ones.
+# In one tick: 0.5 MB before compression. The others follow in the next ones.
 _MOST_ROWS = 2_000
 
 

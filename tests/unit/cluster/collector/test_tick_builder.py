@@ -94,7 +94,8 @@ def struct_names(kind: str, column: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "kind", sorted(ROWS.keys() - {"broker_performance", "log_dirs", "migrations", "replica_sizes"})
+    "kind",
+    sorted(ROWS.keys() - {"broker_performance", "log_dirs", "migrations", "migration_syncs", "replica_sizes"}),
 )
 def test_rows_have_the_columns_of_their_contract(kind: str) -> None:
     builder = TickBuilder(WINDOW_MS, 1000)

@@ -325,7 +325,7 @@ def test_syncs_that_cannot_be_read_are_unknown_with_the_reason_and_cost_nothing_
     asked = len(follower.asked)
     made.start_due()
     made.rows()
-    # It may ask for all topics, so the next try waits.
+    # The next try waits.
     assert len(follower.asked) == asked
     clock.s += 11.0
     (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["sync_origin_offset"]))
