@@ -162,7 +162,8 @@ class MigrationStory:
 
     def _kill_leader(self) -> KilledBroker:
         """Kill the leader of a partition on the origin, and return what was measured up to the next leader."""
-        partition = self._kafka.victim()
+        ends = {name.partition: one.end_offset or 0 for name, one in self._agreements().items()}
+        partition = self._kafka.victim(ends)
         name, leader = TopicPartition(TOPIC, partition), self._kafka.leaders()[partition]
         with self._progress.step(f"Killing broker {leader} of {ORIGIN}, which leads {name}; waiting for a new leader"):
             self._origin.kill(leader)
@@ -243,7 +244,7 @@ class MigrationStory:
 
     def _outcome(self, killed: KilledBroker, seen: Sequence[SeenProgress]) -> MigrationOutcome:
         predicted_ms = {one.name: one.expected_ms for one in seen}
-        on_target = self._kafka.log_ends(self._settings.cluster.bootstrap_servers)
+        on_target = self._kafka.log_ends(self._kafka.target)
         partitions = [
             self._switched(one, predicted_ms.get(one.name), on_target[one.partition])
             for one in self._agreements().values()
