@@ -26,8 +26,8 @@ A = TypeVar("A", bound="Application")  # type: ignore[type-arg]
 _STEP_S = 0.005
 _POLL_MS = 100
 _COMMIT_S = 1.0
-# Longest wait for what is on its way as an application is restarted, and for its thread to end.
-_FLUSH_S, _END_S = 60.0, 20.0
+# Longest wait for what is on its way as an application is restarted, on a busy machine too; and for its thread to end.
+_FLUSH_S, _END_S = 300.0, 20.0
 
 
 class Application(ABC, Generic[Client]):
