@@ -146,6 +146,15 @@ class AdminConnection:
                 self._greeted = client._controller_id = node
                 return
 
+    def forget_coordinators(self) -> None:
+        """Let the coordinators of groups be looked up again, after one of them has not answered.
+
+        kafka-python keeps them for good: one that is down, or is another one's since, would be asked again and again.
+        """
+        with self._creating:
+            if self._client is not None:
+                self._client._manager.cluster._coordinators.clear()
+
     def nodes(self) -> list[int]:
         """Return the ids of the known brokers; the one that answered at the start comes first."""
         nodes = [broker.node_id for broker in self.client()._manager.cluster.brokers()]

@@ -104,6 +104,8 @@ def _asked(connection: AdminConnection, subject: str, ask: Callable[[KafkaAdminC
         try:
             return ask(connection.client())
         except KafkaError as error:
+            # The next one to ask may be a collector, which keeps its connection.
+            connection.forget_coordinators()
             if not isinstance(error, _NOT_READY) or time.monotonic() > until_s:
                 raise HeadroomError(
                     f"groups of {subject}", f"could not be read ({type(error).__name__})", _READ

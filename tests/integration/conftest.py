@@ -33,6 +33,7 @@ StartCluster = Callable[..., EmbeddedCluster]
 _HEAVY = (
     "test_watch",
     "test_demo",
+    "test_demo_migration",
     "test_bands",
     "test_standalone",
     "test_readme",

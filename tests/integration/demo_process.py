@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 
-def start_demo(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "headroom.cli.main", "demo", "--dir", str(folder)]
+def start_demo(folder: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "headroom.cli.main", "demo", "--dir", str(folder), *options]
     # In a session of its own, so that the signal of a test comes to it alone, as from a shell.
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

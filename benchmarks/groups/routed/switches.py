@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.groups.routed.routed_topics import PARTITIONS, RoutedTopics, end_offsets
 from benchmarks.results import Figure, percentile
+from headroom.cli.demo.migration.answers import longest_pause_s
 from headroom.planning.migration import end_offset
 from headroom.routing import RoutedProducer
 
@@ -43,9 +43,15 @@ class Answers:
         ]
 
     def longest_pause_s(self, from_s: float, to_s: float) -> float:
-        """Return the longest time without an acknowledgement."""
-        times = sorted(at_s for at_s in self.acknowledged_s.values() if from_s <= at_s < to_s)
-        return max(later - earlier for earlier, later in pairwise(times))
+        """Return the longest time without an acknowledgement.
+
+        Raises:
+            HeadroomError: fewer than two records were acknowledged.
+        """
+        pause_s = longest_pause_s(self.acknowledged_s.values(), from_s, to_s)
+        if pause_s is None:
+            raise failure(f"fewer than two records of a partition were acknowledged in {to_s - from_s:g} s")
+        return pause_s
 
 
 def switch_figures(topics: RoutedTopics, switches: int, on_progress: OnProgress) -> list[Figure]:

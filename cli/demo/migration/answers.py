@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 
-class Acknowledged(NamedTuple):
+class AnsweredRecord(NamedTuple):
     """Answer to one record.
 
     Attributes:
@@ -33,8 +33,8 @@ class Read(NamedTuple):
 
 
 @dataclass
-class Answers:
-    """Answers to the records of one partition.
+class RecordAnswers:
+    """RecordAnswers to the records of one partition.
 
     Attributes:
         sent: how many were sent: those with the numbers below it.
@@ -43,7 +43,7 @@ class Answers:
     """
 
     sent: int = 0
-    acknowledged: dict[int, Acknowledged] = field(default_factory=dict)
+    acknowledged: dict[int, AnsweredRecord] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
     def switched_s(self, end_offset: int) -> float | None:
@@ -90,7 +90,7 @@ class RecordCounts:
     misplaced: int
 
 
-def count_records(written: Mapping[int, Answers], read: Mapping[int, Sequence[Read]]) -> RecordCounts:
+def count_records(written: Mapping[int, RecordAnswers], read: Mapping[int, Sequence[Read]]) -> RecordCounts:
     """Return what became of the records of all partitions.
 
     Args:
@@ -101,7 +101,7 @@ def count_records(written: Mapping[int, Answers], read: Mapping[int, Sequence[Re
     return RecordCounts(*(sum(column) for column in zip(*counts, strict=True)))
 
 
-def _count(answers: Answers, read: Sequence[Read]) -> tuple[int, ...]:
+def _count(answers: RecordAnswers, read: Sequence[Read]) -> tuple[int, ...]:
     seen: set[int] = set()
     doubled = out_of_order = misplaced = last = 0
     for number, offset in read:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from kafka.errors import KafkaError
 
-from headroom.cli.demo.migration.answers import Acknowledged, Answers, Read
+from headroom.cli.demo.migration.answers import AnsweredRecord, Read, RecordAnswers
 from headroom.cli.demo.migration.clients import Consumer, Producer
 from headroom.cli.demo.migration.scenario import RECORD_BYTES, TOPIC
 from headroom.schemas.errors import HeadroomError
@@ -26,8 +26,8 @@ A = TypeVar("A", bound="Application")  # type: ignore[type-arg]
 _STEP_S = 0.005
 _POLL_MS = 100
 _COMMIT_S = 1.0
-# Longest wait for what is on its way as an application is restarted, and for its thread to end.
-_FLUSH_S, _END_S = 60.0, 20.0
+# Longest wait for what is on its way as an application is restarted, on a busy machine too; and for its thread to end.
+_FLUSH_S, _END_S = 300.0, 20.0
 
 
 class Application(ABC, Generic[Client]):
@@ -128,7 +128,7 @@ class OrderWriter(Application[Producer]):
         super().__init__(name, connect)
         self._records_per_s = records_per_s
         self._began_s = time.monotonic()
-        self.answers = {partition: Answers() for partition in records_per_s}
+        self.answers = {partition: RecordAnswers() for partition in records_per_s}
 
     @property
     def acknowledged(self) -> int:
@@ -139,7 +139,8 @@ class OrderWriter(Application[Producer]):
         self._ended.wait(_STEP_S)
         elapsed_s = time.monotonic() - self._began_s
         for partition, answers in self.answers.items():
-            while answers.sent < int(elapsed_s * self._records_per_s[partition]):
+            due = int(elapsed_s * self._records_per_s[partition])
+            while answers.sent < due and not self._ended.is_set():
                 value = (b"%d" % answers.sent).ljust(RECORD_BYTES)
                 future = client.send(TOPIC, value, partition=partition)
                 future.add_callback(_note, answers, answers.sent).add_errback(_note_failure, answers)
@@ -149,11 +150,11 @@ class OrderWriter(Application[Producer]):
         client.flush(_FLUSH_S)
 
 
-def _note(answers: Answers, number: int, metadata: object) -> None:
-    answers.acknowledged[number] = Acknowledged(metadata.offset, time.time())  # type: ignore[attr-defined]
+def _note(answers: RecordAnswers, number: int, metadata: object) -> None:
+    answers.acknowledged[number] = AnsweredRecord(metadata.offset, time.time())  # type: ignore[attr-defined]
 
 
-def _note_failure(answers: Answers, error: BaseException) -> None:
+def _note_failure(answers: RecordAnswers, error: BaseException) -> None:
     answers.failed.append(type(error).__name__)
 
 

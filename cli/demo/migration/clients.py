@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
 
 from headroom.cli.demo.migration.scenario import GROUP, READER, TOPIC, WRITER
+from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.migration.agreements import new_agreement_reader
 from headroom.routing import RoutedConsumer, RoutedProducer
 from headroom.schemas.config import Settings
@@ -92,9 +94,8 @@ def _producer(servers: str) -> KafkaProducer:
 
 
 def _consumer(servers: str) -> KafkaConsumer:
-    return KafkaConsumer(
-        bootstrap_servers=servers, group_id=GROUP, enable_auto_commit=False, auto_offset_reset="earliest"
-    )
+    options = {"group_id": GROUP, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    return new_client(KafkaConsumer, bootstrap_servers=servers, **options)
 
 
 @contextmanager
@@ -102,4 +103,6 @@ def _closing(producer: Producer) -> Iterator[Producer]:
     try:
         yield producer
     finally:
-        producer.close(timeout=_CLOSE_S)
+        # After an error, records may be on their way to brokers that do not answer: they are given up.
+        with suppress(KafkaError):
+            producer.close(timeout=_CLOSE_S)

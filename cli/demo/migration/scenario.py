@@ -64,14 +64,18 @@ class MigrationKafka:
         (topic,) = self._admin.describe_topics([TOPIC])
         return {int(p["partition_index"]): int(p["leader_id"]) for p in topic["partitions"]}
 
-    def victim(self) -> int:
-        """Return the partition whose leader is to be killed: the first one that the active controller does not lead.
+    def victim(self, end_offsets: Mapping[int, int]) -> int:
+        """Return the partition whose leader is to be killed: the one with the longest time left to its end offset.
 
-        Without the controller a switch would take twice as long, because first another one is elected.
+        Not one that the active controller leads: first another controller would be elected, which takes as long again.
+
+        Args:
+            end_offsets: agreed end offset of each partition.
         """
         (topic,) = self._admin.describe_metadata_quorum()["topics"]
-        controller = int(topic["partitions"][0]["leader_id"])
-        return next(partition for partition, leader in sorted(self.leaders().items()) if leader != controller)
+        controller, ends = int(topic["partitions"][0]["leader_id"]), self.log_ends(self.origin)
+        others = [partition for partition, leader in sorted(self.leaders().items()) if leader != controller]
+        return max(others, key=lambda one: (end_offsets[one] - ends[one]) / RECORDS_PER_S[one])
 
     def log_ends(self, servers: str) -> dict[int, int]:
         """Return the log end of each partition on the cluster with these bootstrap servers."""

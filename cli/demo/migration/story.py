@@ -35,6 +35,7 @@ from headroom.cli.demo.migration.scenario import (
 from headroom.cli.demo.migration.seen import SeenProgress, newest_progress
 from headroom.cli.demo.steps import STEP_TIMEOUT_S, await_watch, run_headroom
 from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.patience import Patience
 from headroom.cluster.migration.agreements import new_agreement_reader
 from headroom.operations.migration.running.agreements import READ_S, own_agreements
 from headroom.planning.migration.progress.progress import MigrationVerdict
@@ -52,6 +53,8 @@ _POLL_S = 0.1
 # To read a table, or the agreements, takes some of what the processes that write them want of two cores.
 _TABLE_POLL_S = 1.0
 _AFTER_LAST_S = 1.0
+# Time without a record after which those that are not read count as lost.
+_QUIET_S = 30.0
 # Clock of a command that runs beside: the demo has its own.
 _CLOCK = re.compile(r"^\d+:\d\d  ")
 
@@ -86,6 +89,7 @@ class MigrationStory:
         self._clients = ApplicationClients(settings)
         self._writer = OrderWriter(WRITER, self._clients.plain_producer, RECORDS_PER_S)
         self._reader = BillingReader(READER, self._clients.plain_consumer)
+        self._seen: Sequence[SeenProgress] = ()
 
     def play(self) -> MigrationOutcome:
         """Run all steps and return the measurements.
@@ -104,9 +108,9 @@ class MigrationStory:
                 self._start(run)
                 killed = self._kill_leader()
                 self._await_switch(run)
-            seen = self._await_removable()
+            self._await_removable()
             self._count()
-        return self._outcome(killed, seen)
+        return self._outcome(killed)
 
     def _begin(self) -> None:
         rate = sum(RECORDS_PER_S.values())
@@ -162,7 +166,8 @@ class MigrationStory:
 
     def _kill_leader(self) -> KilledBroker:
         """Kill the leader of a partition on the origin, and return what was measured up to the next leader."""
-        partition = self._kafka.victim()
+        ends = {name.partition: one.end_offset or 0 for name, one in self._agreements().items()}
+        partition = self._kafka.victim(ends)
         name, leader = TopicPartition(TOPIC, partition), self._kafka.leaders()[partition]
         with self._progress.step(f"Killing broker {leader} of {ORIGIN}, which leads {name}; waiting for a new leader"):
             self._origin.kill(leader)
@@ -182,48 +187,50 @@ class MigrationStory:
             shown: dict[TopicPartition, str] = {}
 
             def is_over() -> bool:
-                seen = newest_progress(self._settings, MIGRATION)
-                for one in seen:
+                self._seen = newest_progress(self._settings, MIGRATION)
+                for one in self._seen:
                     if shown.get(one.name) != one.verdict:
                         self._progress.print_line(f"watch: {one.name} {one.verdict}: {one.reason}")
                         shown[one.name] = one.verdict
-                self._progress.note(self._note_text(seen))
                 return _has_ended(run)
 
             self._wait(is_over, "the end of the migration", _TABLE_POLL_S, _RUN_S)
 
-    def _await_removable(self) -> Sequence[SeenProgress]:
-        """Return what the watch sees once no client needs the origin."""
+    def _await_removable(self) -> None:
         with self._progress.step(f"Clients use {TARGET} alone; waiting until headroom watch sees no need of {ORIGIN}"):
 
-            def removable() -> Sequence[SeenProgress]:
-                seen = newest_progress(self._settings, MIGRATION)
-                left = [one for one in seen if one.verdict != MigrationVerdict.REMOVABLE]
-                self._progress.note(left[0].reason if left else self._note_text(seen))
-                return () if left else seen
+            def is_removable() -> bool:
+                self._seen = newest_progress(self._settings, MIGRATION)
+                return bool(self._seen) and self._needing() is None
 
-            found = self._wait(removable, f"the end of {TOPIC} on {ORIGIN}", _TABLE_POLL_S)
-        for one in found:
+            self._wait(is_removable, f"the end of {TOPIC} on {ORIGIN}", _TABLE_POLL_S)
+        for one in self._seen:
             self._progress.print_line(f"watch: {one.name} {one.verdict}: {one.reason}")
-        return found
 
-    def _note_text(self, seen: Sequence[SeenProgress]) -> str:
-        left = [one.left_offsets for one in seen if one.left_offsets is not None]
-        known = f"{sum(left):,} offsets below E are left; " if left and len(left) == len(seen) else ""
-        return f"{known}{self._writer.acknowledged:,} records acknowledged, {self._reader.count:,} read"
+    def _needing(self) -> SeenProgress | None:
+        """Return the first partition that the watch has not seen removable; None if there is none."""
+        return next((one for one in self._seen if one.verdict != MigrationVerdict.REMOVABLE), None)
+
+    def _note_text(self) -> str:
+        counts = f"{self._writer.acknowledged:,} records acknowledged, {self._reader.count:,} read"
+        needing = self._needing()
+        return counts if needing is None else f"{counts}; {needing.name} {needing.verdict}: {needing.reason}"
 
     def _count(self) -> None:
         """End the applications once all acknowledged records are read."""
         with self._progress.step("Ending the applications, and counting their records"):
             self._writer.end()
 
-            def is_read() -> bool:
-                self._progress.note(self._note_text(()))
-                return self._reader.count >= self._writer.acknowledged
+            last, quiet = -1, Patience(_QUIET_S)
 
-            # A record that is lost is a result, which the table has to show.
-            patience_s = time.monotonic() + STEP_TIMEOUT_S
-            self._wait(lambda: is_read() or time.monotonic() > patience_s, "the last records", deadline_s=2 * _RUN_S)
+            def is_read() -> bool:
+                nonlocal last, quiet
+                if self._reader.count != last:
+                    last, quiet = self._reader.count, Patience(_QUIET_S)
+                # A record that is lost is a result, which the table has to show.
+                return self._reader.count >= self._writer.acknowledged or quiet.is_over()
+
+            self._wait(is_read, "the last records", deadline_s=_RUN_S)
             # A record that comes twice comes by then.
             until_s = time.monotonic() + _AFTER_LAST_S
             self._wait(lambda: time.monotonic() > until_s, "further records")
@@ -237,13 +244,16 @@ class MigrationStory:
         def checked() -> T | None:
             self._writer.require_running()
             self._reader.require_running()
-            return condition()
+            if found := condition():
+                return found
+            self._progress.note(self._note_text())
+            return None
 
         return self._watch.wait(checked, deadline_s, what, poll_s)
 
-    def _outcome(self, killed: KilledBroker, seen: Sequence[SeenProgress]) -> MigrationOutcome:
-        predicted_ms = {one.name: one.expected_ms for one in seen}
-        on_target = self._kafka.log_ends(self._settings.cluster.bootstrap_servers)
+    def _outcome(self, killed: KilledBroker) -> MigrationOutcome:
+        predicted_ms = {one.name: one.expected_ms for one in self._seen}
+        on_target = self._kafka.log_ends(self._kafka.target)
         partitions = [
             self._switched(one, predicted_ms.get(one.name), on_target[one.partition])
             for one in self._agreements().values()

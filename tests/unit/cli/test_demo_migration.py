@@ -17,7 +17,7 @@ from kafka import TopicPartition as KafkaName
 
 from headroom.cli.config.load import load_settings
 from headroom.cli.demo.command import demo
-from headroom.cli.demo.migration.answers import Acknowledged, Answers, Read, RecordCounts, count_records
+from headroom.cli.demo.migration.answers import AnsweredRecord, Read, RecordAnswers, RecordCounts, count_records
 from headroom.cli.demo.migration.applications import BillingReader, OrderWriter
 from headroom.cli.demo.migration.outcome import KilledBroker, MigrationOutcome, SwitchedPartition, check_migration
 from headroom.cli.demo.migration.scenario import config_sections
@@ -30,9 +30,9 @@ from headroom.schemas.keys import TopicPartition
 DEADLINE_S = 30
 
 
-def answered(*offsets: int) -> Answers:
+def answered(*offsets: int) -> RecordAnswers:
     """Return the answers to records 0, 1, ...: each at its offset, at 10 s plus 1 s for each offset."""
-    return Answers(len(offsets), {n: Acknowledged(offset, 10.0 + offset) for n, offset in enumerate(offsets)})
+    return RecordAnswers(len(offsets), {n: AnsweredRecord(offset, 10.0 + offset) for n, offset in enumerate(offsets)})
 
 
 def test_records_that_all_came_once_and_in_order_have_no_faults() -> None:
@@ -69,7 +69,7 @@ def test_a_partition_switches_with_the_first_answer_from_its_end_offset_on() -> 
     answers = answered(0, 1, 2, 3)
     assert answers.switched_s(2) == 12.0
     assert answers.switched_s(4) is None
-    # Answers at 10, 11, 12 and 13 s.
+    # RecordAnswers at 10, 11, 12 and 13 s.
     assert answers.longest_pause_s(10.0, 14.0) == 1.0
     assert answers.longest_pause_s(12.5, 14.0) is None
 

@@ -35,6 +35,7 @@ class GroupClient:
         failure: what the first calls raise.
         failures: how many calls raise it.
         calls: number of calls.
+        forgotten: how often the coordinators of groups were forgotten.
         asked: groups and partitions that were asked for.
     """
 
@@ -45,7 +46,7 @@ class GroupClient:
         self.answers: dict[TopicPartition, Any] = {}
         self.failure: Exception | None = None
         self.failures = 1_000_000
-        self.calls = 0
+        self.calls = self.forgotten = 0
         self.asked: list[Any] = []
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
 
@@ -54,6 +55,9 @@ class GroupClient:
         if self.failure is not None and self.calls <= self.failures:
             raise self.failure
         return self
+
+    def forget_coordinators(self) -> None:
+        self.forgotten += 1
 
     def list_groups(self) -> list[dict[str, Any]]:
         states = {group: {} if state is None else {"group_state": state} for group, state in self.groups.items()}
@@ -107,6 +111,16 @@ def test_an_error_names_the_cluster_and_the_right_that_is_needed(client: Any) ->
         HeadroomError, match=r"groups of cluster old: .*GroupAuthorizationFailedError.* DESCRIBE on gro"
     ):
         read_groups(client, "cluster old")
+
+
+def test_after_an_error_coordinators_are_looked_up_again(client: Any) -> None:
+    client.offsets = {"billing": {NAMES[0]: 7}}
+    client.failure, client.failures = KafkaTimeoutError("its broker is down"), 1
+    with pytest.raises(HeadroomError, match="KafkaTimeoutError"):
+        read_committed(client, "cluster old", ["billing"], NAMES)
+    assert client.forgotten == 1
+    assert read_committed(client, "cluster old", ["billing"], NAMES) == {"billing": {NAMES[0]: 7}}
+    assert client.forgotten == 1
 
 
 def test_a_cluster_that_never_had_a_group_is_asked_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
