@@ -12,10 +12,10 @@ from kafka.errors import KafkaError
 
 from headroom.routing.clients import CLIENT
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+from headroom.schemas.migrations import KEPT_EPOCHS, MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
 
 _TIMEOUT_S = 10.0
-# Notes on leaders before the last one, of all partitions. One has about 70 bytes, and a record has to be below 1 MB.
+# Notes on leaders before the last one of each partition. One has about 70 bytes, and a record may have 1 MB.
 _MOST_EARLIER = 1_000
 
 
@@ -53,12 +53,18 @@ class Reporter:
             self._note(end)
 
     def _note(self, *ends: AcknowledgedEnd) -> None:
-        """Add notes; beyond a number, the oldest ones on earlier leaders are dropped."""
+        """Add notes; beyond a number of a partition, and of all, the oldest ones on earlier leaders are dropped."""
         notes = {(one.topic, one.partition, one.leader_epoch): one for one in (*self._report.acknowledged, *ends)}
-        newest: dict[tuple[str, int], int] = {}
-        for topic, partition, epoch in notes:
-            newest[topic, partition] = max(epoch, newest.get((topic, partition), epoch))
-        earlier = [key for key in notes if key[2] < newest[key[:2]]]
+        epochs: dict[tuple[str, int], list[int]] = {}
+        for topic, partition, epoch in sorted(notes):
+            epochs.setdefault((topic, partition), []).append(epoch)
+        earlier = []
+        for key in list(notes):
+            own = epochs[key[:2]]
+            if key[2] < own[-KEPT_EPOCHS:][0]:
+                del notes[key]
+            elif key[2] < own[-1]:
+                earlier.append(key)
         for key in earlier[: max(0, len(earlier) - _MOST_EARLIER)]:
             del notes[key]
         self._report = replace(self._report, acknowledged=tuple(notes.values()))

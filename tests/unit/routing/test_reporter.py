@@ -8,7 +8,7 @@ import pytest
 
 from headroom.routing import reporter as module
 from headroom.routing.reporter import NameTakenError, Reporter
-from headroom.schemas.migrations import AcknowledgedEnd, RouterReport
+from headroom.schemas.migrations import KEPT_EPOCHS, AcknowledgedEnd, RouterReport
 
 
 class _Answer:
@@ -55,6 +55,13 @@ def test_the_oldest_notes_on_earlier_leaders_are_dropped_but_the_newest_of_no_pa
     for epoch in range(5):
         reporter.acknowledged(end(0, epoch, 10 * epoch))
     assert set(noted(reporter)) == {end(1, 0, 7), end(0, 2, 20), end(0, 3, 30), end(0, 4, 40)}
+
+
+def test_of_a_partition_the_newest_epochs_are_kept() -> None:
+    reporter = new_reporter()
+    for epoch in range(KEPT_EPOCHS + 3):
+        reporter.acknowledged(end(0, epoch, epoch))
+    assert [one.leader_epoch for one in noted(reporter)] == list(range(3, KEPT_EPOCHS + 3))
 
 
 def test_a_new_process_keeps_the_notes_under_its_name_and_its_own_are_newer() -> None:
