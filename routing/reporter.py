@@ -12,9 +12,11 @@ from kafka.errors import KafkaError
 
 from headroom.routing.clients import CLIENT
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+from headroom.schemas.migrations import KEPT_EPOCHS, MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
 
 _TIMEOUT_S = 10.0
+# Notes on leaders before the last one of each partition. One has about 70 bytes, and a record may have 1 MB.
+_MOST_EARLIER = 1_000
 
 
 class NameTakenError(HeadroomError):
@@ -46,14 +48,26 @@ class Reporter:
             self._report = replace(self._report, agreed=dict(numbers))
 
     def acknowledged(self, end: AcknowledgedEnd) -> None:
-        """Note what a leader had acknowledged; the note on the leader before it is dropped."""
+        """Note what a leader had acknowledged. Notes on earlier leaders stay: what one has lost no later one brings."""
         with self._noting:
-            others = tuple(
-                known
-                for known in self._report.acknowledged
-                if (known.topic, known.partition) != (end.topic, end.partition)
-            )
-            self._report = replace(self._report, acknowledged=(*others, end))
+            self._note(end)
+
+    def _note(self, *ends: AcknowledgedEnd) -> None:
+        """Add notes; beyond a number of a partition, and of all, the oldest ones on earlier leaders are dropped."""
+        notes = {(one.topic, one.partition, one.leader_epoch): one for one in (*self._report.acknowledged, *ends)}
+        epochs: dict[tuple[str, int], list[int]] = {}
+        for topic, partition, epoch in sorted(notes):
+            epochs.setdefault((topic, partition), []).append(epoch)
+        earlier = []
+        for key in list(notes):
+            own = epochs[key[:2]]
+            if key[2] < own[-KEPT_EPOCHS:][0]:
+                del notes[key]
+            elif key[2] < own[-1]:
+                earlier.append(key)
+        for key in earlier[: max(0, len(earlier) - _MOST_EARLIER)]:
+            del notes[key]
+        self._report = replace(self._report, acknowledged=tuple(notes.values()))
 
     def write(self) -> None:
         """Write the report unless it is written already.
@@ -74,7 +88,7 @@ class Reporter:
         self._written = report
 
     def check_name(self, reports: Mapping[str, RouterReport]) -> None:
-        """Refuse to continue once another process has taken the name.
+        """Refuse to continue once another process has taken the name, and keep what an earlier one has noted.
 
         Args:
             reports: reports by name of the router, as read from the topic.
@@ -83,8 +97,14 @@ class Reporter:
             NameTakenError: the newest report under the name is of another process.
         """
         name = self._report.router
-        is_own = name in reports and reports[name].instance == self._report.instance
+        newest = reports.get(name)
+        is_own = newest is not None and newest.instance == self._report.instance
         if self._seen and not is_own:
             rule = "another process has taken this name"
             raise NameTakenError(f"router {name}", rule, "Name each process differently.")
         self._seen = self._seen or is_own
+        if newest is not None and not is_own:
+            # The report of this process replaces it, and nobody else knows what its leaders had acknowledged.
+            with self._noting:
+                own = self._report.acknowledged
+                self._note(*newest.acknowledged, *own)

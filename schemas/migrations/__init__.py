@@ -1,6 +1,7 @@
 """Contracts of migrations between clusters: the agreement topic and its records."""
 
 from headroom.schemas.migrations.records import (
+    KEPT_EPOCHS,
     METHODS,
     MIGRATIONS_TOPIC,
     RECORD_VERSION,
@@ -16,6 +17,7 @@ from headroom.schemas.migrations.records import (
 )
 
 __all__ = [
+    "KEPT_EPOCHS",
     "METHODS",
     "MIGRATIONS_TOPIC",
     "RECORD_VERSION",

@@ -23,6 +23,9 @@ from headroom.schemas.text.json_text import decode_text, parse_json
 MIGRATIONS_TOPIC = "headroom.migrations"
 # Version of the record form that this Headroom writes; it reads no newer one.
 RECORD_VERSION = 1
+# Leader epochs of a partition, the newest ones, of which it is kept how far they acknowledged records. Where each of
+# them ends is asked for in every reading.
+KEPT_EPOCHS = 8
 
 
 class MigrationStatus(str, Enum):

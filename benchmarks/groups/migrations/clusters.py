@@ -72,6 +72,16 @@ class TwoClusters:
             reader.read_to_end(_READ_S)
             return {name.partition: one for (_, name), one in reader.agreements.items() if name.topic == topic}
 
+    def has_noted_leaders(self, router: str) -> bool:
+        """Return whether a router has reported what leaders before the present ones had acknowledged.
+
+        Raises:
+            HeadroomError: the agreement topic cannot be read.
+        """
+        with closing(agreement_reader(self.servers[1])) as reader:
+            reader.read_to_end(_READ_S)
+            return router in reader.reports and bool(reader.reports[router].acknowledged)
+
     def client_ends(self, topic: str) -> dict[int, int]:
         """Return the client offset of the end of each partition of a migrated topic.
 

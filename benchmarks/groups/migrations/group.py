@@ -27,7 +27,8 @@ consumer which ran all the time has not read. It may read records again after it
 **acks.** In ten scenes the only follower of a leader is paused with SIGSTOP, and 1 to 3 s later the leader is killed.
 The follower is still in the ISR, so it leads next. Two topics with two replicas have this leader: one is written with
 ``acks=1``, the other with ``acks=all`` and ``min.insync.replicas`` 2. Both are in a migration that has started and has
-not reached its end offsets.
+not reached its end offsets. Then the killed broker is started again, the producer with ``acks=1`` is killed and started
+under its name, and the partition gets another leader without a loss: what was lost has to stay reported.
 
 ``acks1_lost_told_error_offsets`` is how far ``lost_offsets`` of ``headroom migration status`` is from the acknowledged
 records with ``acks=1`` that a new consumer does not find, added over the scenes; unknown counts as 0.

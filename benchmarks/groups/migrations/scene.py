@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
@@ -11,7 +12,7 @@ from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import OnProgress, await_true
 from benchmarks.fixtures.migrations.processes import ReaderProcess, WriterProcess
-from benchmarks.groups.migrations.clusters import TwoClusters, end_offsets, leaders
+from benchmarks.groups.migrations.clusters import TwoClusters, end_offsets, leaders, switch_leader
 from benchmarks.groups.migrations.record import SceneRecord
 from benchmarks.groups.migrations.run_process import RunProcess
 from benchmarks.groups.migrations.schedule import BROKERS
@@ -23,8 +24,8 @@ PREPARE_S = 1_800.0
 _PER_S = 500.0
 # For less than Kafka needs to notice that a broker is gone (9 s).
 _PAUSED_S = (1.0, 3.0)
-_BEGUN_S, _STARTED_S, _ELECTED_S, _WRITTEN_S = 120.0, 240.0, 120.0, 240.0
-# After the first record of the new leader: reports are written as soon as its epoch is known.
+_BEGUN_S, _STARTED_S, _ELECTED_S, _WRITTEN_S, _REPORTED_S = 120.0, 240.0, 120.0, 240.0, 60.0
+# After the first records of another leader: its epoch is reported as soon as it is known.
 _AFTER_S = 3.0
 
 
@@ -89,12 +90,15 @@ def _play(
         lambda: leaders(clusters.origin, with_one) == {0: follower}, _ELECTED_S, f"{with_one}: led by {follower}"
     )
     clusters.origin.restart(leader)
-    written = {topic: writer.noted() for topic, writer in writers.items()}
-    await_true(
-        lambda: all(writer.noted() > written[topic] for topic, writer in writers.items()),
-        _WRITTEN_S,
-        f"{scene.name}: records are written to the new leader",
-    )
+    _await_written(writers, scene.name)
+    # What the leader before had acknowledged is known to the producer alone, until it is reported.
+    lossy = writers[with_one]
+    await_true(lambda: clusters.has_noted_leaders(lossy.name), _REPORTED_S, f"{lossy.name} has reported")
+    lossy.kill()
+    lossy.start()
+    _await_written(writers, scene.name)
+    switch_leader(clusters.origin, with_one, 0)
+    _await_written(writers, scene.name)
     time.sleep(_AFTER_S)
     for writer in writers.values():
         writer.require_running()
@@ -107,6 +111,15 @@ def _play(
     on_progress(
         f"    {record.notes[-1]}; {record.lost:,} lost, {record.reported} reported; {record.lost_all} lost of all"
     )
+
+
+def _await_written(writers: Mapping[str, WriterProcess], name: str) -> None:
+    before = {topic: writer.noted() for topic, writer in writers.items()}
+
+    def is_written() -> bool:
+        return all(writer.noted() > before[topic] for topic, writer in writers.items())
+
+    await_true(is_written, _WRITTEN_S, f"{name}: records are written again")
 
 
 def _found(clusters: TwoClusters, topic: str, writer: WriterProcess, stack: ExitStack) -> Tally:

@@ -30,7 +30,7 @@ from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import PartitionAgreement, RouterReport
+from headroom.schemas.migrations import KEPT_EPOCHS, PartitionAgreement, RouterReport
 from headroom.schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
@@ -43,8 +43,6 @@ _STALE_S, _STALE_TICKS = 5.0, 3
 # Until the agreement topic exists it is looked for this often, because that asks for all topics.
 _LOOK_S = 10.0
 _AGREEMENT_S = 5.0
-# Leader epochs of a partition whose ends are asked for in every reading.
-_KEPT_EPOCHS = 8
 _T = TypeVar("_T")
 Agreements = tuple[tuple[PartitionAgreement, ...], Mapping[str, RouterReport]]
 
@@ -254,7 +252,7 @@ class MigrationCollector:
                 continue
             seen = self._seen.setdefault(name, {})
             seen[epoch] = max(end, seen.get(epoch, 0))
-            for old in sorted(seen)[:-_KEPT_EPOCHS]:
+            for old in sorted(seen)[:-KEPT_EPOCHS]:
                 del seen[old]
 
     def _acknowledged_ends(self) -> dict[TopicPartition, dict[int, int]]:

@@ -53,7 +53,6 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
     agreed, log, rules = reading.agreement, reading.origin, reading.rules
     end, last = known_offset(agreed.end_offset), reading.last_origin_end
     start = known_offset(log.start)
-    bytes_per_s = known_amount(reading.write_bytes_per_s)
     lag, mirror_eta_s = _mirror(reading)
     expected = reading.expected()
     # Once for all groups, of which there may be many.
@@ -81,7 +80,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         missing_routers=reading.missing_routers,
         expected_ms=None if expected is None else expected[0],
         groups=None if groups is None else tuple(group_progress(reading, split, own) for own in groups),
-        write_bytes_per_s=None if bytes_per_s is None else float(bytes_per_s),
+        write_bytes_per_s=known_float(reading.write_bytes_per_s),
     )
 
 

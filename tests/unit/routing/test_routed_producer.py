@@ -322,6 +322,42 @@ def test_the_leader_before_is_reported_with_what_it_acknowledged(stage: Stage) -
     assert reader.reports["writer"].acks == "all"
 
 
+def test_a_later_leader_hides_no_loss_of_an_earlier_one(stage: Stage) -> None:
+    """The first leader acknowledged 3 records, and the second one has the last of them as its own."""
+    router = stage.producer()
+    stage.agree(agreement())
+    router.routed.follow()
+    send(router, b"a", b"b", b"c", b"d")
+    answer(router, 3)
+    stage.origin.epochs[P0] = 1
+    router.routed.follow()
+    answer(router, 1)
+    stage.origin.epochs[P0] = 2
+    router.routed.follow()
+    assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 0, 3), AcknowledgedEnd(TOPIC, 0, 1, 4))
+
+
+def test_a_restarted_producer_keeps_what_was_reported_under_its_name(stage: Stage) -> None:
+    router = stage.producer()
+    stage.agree(agreement())
+    router.routed.follow()
+    send(router, b"a", b"b")
+    answer(router, 2)
+    stage.origin.epochs[P0] = 4
+    router.routed.follow()
+    before = reported(stage)
+    assert before == (AcknowledgedEnd(TOPIC, 0, 0, 2),)
+    stage.producer().routed.follow()
+    assert reported(stage) == before
+
+
+def reported(stage: Stage) -> tuple[AcknowledgedEnd, ...]:
+    """Return what the producer has reported about leaders."""
+    reader = stage.reader()
+    reader.read_to_end(1.0)
+    return reader.reports["writer"].acknowledged
+
+
 def test_a_close_fails_what_is_held(stage: Stage) -> None:
     router = stage.producer()
     stage.agree(agreement(end_offset=0))
