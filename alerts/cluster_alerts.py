@@ -8,21 +8,27 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from headroom.alerts.finding import Subject
 from headroom.alerts.inputs.broker_load import BalanceInputs
-from headroom.alerts.inputs.cluster_inputs import ClusterInputs, fresh
+from headroom.alerts.inputs.cluster_inputs import ClusterInputs, Dated, fresh
 from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.lifecycle import Lifecycle
 from headroom.alerts.rules.balance.broker_load_rule import BrokerLoadRule
-from headroom.alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
+from headroom.alerts.rules.catalogue import (
+    MIGRATION_RULES,
+    OTHER_RULES,
+    RULES,
+    evaluate_missing_ticks,
+    evaluate_rules,
+)
 from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
-from headroom.alerts.rules.migration.migration_rule import MigrationRule
 from headroom.alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
-from headroom.alerts.rules.rule import RuleInputs
+from headroom.alerts.rules.rule import Assessment, RuleInputs
 from headroom.alerts.stored_event import evidence_of
 from headroom.alerts.tick_clock import SetBackDetector
 from headroom.alerts.watched_cluster import START_S, WatchedCluster
 from headroom.planning.finish.finish_time import Earlier
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.quotas.samples import WINDOW_S
 from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
@@ -36,7 +42,7 @@ log = logging.getLogger(__name__)
 _BACKLOG_MS = 1000
 _BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, LeaderBalanceRule))
 _LOAD_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, BrokerLoadRule))
-_MIGRATION_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, MigrationRule))
+_MIGRATION_KINDS = frozenset(rule.kind for rule in MIGRATION_RULES)
 _RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
 _NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
@@ -75,6 +81,10 @@ class ClusterAlerts:
         self._clock_ms = clock_ms
         self._elapsed_ms = elapsed_ms
         self._lifecycle = Lifecycle(self.name, settings.resolve_s, clock_ms, watched.gap_after_s())
+        # Of alerts on migrations, which are evaluated after the others of a tick.
+        self._migrations = Lifecycle(self.name, settings.resolve_s, clock_ms, watched.gap_after_s())
+        # By tick: how far it shifts stored times, milliseconds, until its migrations are evaluated.
+        self._shifts_ms: dict[int, int] = {}
         self._start_ms = elapsed_ms()
         # The tick that was evaluated last; None before the first one.
         self._last_tick_ms: int | None = None
@@ -95,8 +105,10 @@ class ClusterAlerts:
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
         """Restore alerts from stored events of the cluster, after a restart."""
+        events = list(events)
         with self._lock:
-            self._lifecycle.restore(events)
+            self._lifecycle.restore(event for event in events if event.kind not in _MIGRATION_KINDS)
+            self._migrations.restore(event for event in events if event.kind in _MIGRATION_KINDS)
 
     def await_first_tick(self) -> None:
         """Allow the next tick the time of the first one after a start, because Spark was started again."""
@@ -107,10 +119,12 @@ class ClusterAlerts:
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
         with self._lock:
-            return self._lifecycle.active()
+            return self._active()
 
     def evaluate(self, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> list[AlertEvent]:
-        """Evaluate one complete tick and return its alert events.
+        """Evaluate one complete tick without its migrations, and return its alert events.
+
+        Throttles are compared with the migrations of the last tick whose migrations were evaluated.
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
@@ -124,7 +138,7 @@ class ClusterAlerts:
         balances = fresh(inputs.balances, tick_ms, watched.balances_stale_after_s())
         elections = fresh(inputs.elections, tick_ms, watched.elections_stale_after_s())
         risks = fresh(inputs.risks, self._elapsed_ms(), watched.risks_stale_after_s())
-        of_tick = inputs.migrations if inputs.migrations and inputs.migrations.tick_ms == tick_ms else None
+        migrations = fresh(inputs.migrations, tick_ms, watched.gap_after_s())
         tick = RuleInputs(
             statuses,
             self._settings,
@@ -143,9 +157,9 @@ class ClusterAlerts:
             ),
             firing=firing,
             active_resources=resources,
-            migrations=None if of_tick is None else MigrationInputs(of_tick.value),
+            migrations=None if migrations is None else MigrationInputs(migrations.value),
         )
-        assessment = evaluate_rules(tick)
+        assessment = evaluate_rules(tick, OTHER_RULES)
         with self._lock:
             if self._last_tick_ms is None:
                 self._lifecycle.on_first_tick(tick_ms)
@@ -157,11 +171,35 @@ class ClusterAlerts:
                 ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
                 ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
                 ("what a lost broker would add to others", tick.loads.risks is not None, _RISK_KINDS),
-                ("the progress of migrations", tick.migrations is not None, _MIGRATION_KINDS),
             )
             for what, is_counted, kinds in counted:
-                events = [*events, *self._resolve_uncounted(tick_ms, what, is_counted, kinds)]
+                events = [*events, *self._resolve_uncounted(self._lifecycle, tick_ms, what, is_counted, kinds)]
             return events
+
+    def evaluate_migrations(self, tick_ms: int, progress: Sequence[MigrationProgress] | None) -> list[AlertEvent]:
+        """Evaluate the migrations of a tick after the rest of it, and return their alert events.
+
+        Args:
+            tick_ms: time of the tick, epoch milliseconds.
+            progress: progress of every migrating partition; None if the tick has no data on migrations.
+        """
+        with self._lock:
+            self._migrations.shift_clock(self._shifts_ms.pop(tick_ms, 0))
+            active = self._active_subjects()
+        self.inputs.migrations = None if progress is None else Dated(progress, tick_ms)
+        known = None if progress is None else MigrationInputs(progress)
+        tick = RuleInputs(
+            (), self._settings, self._watched.recommender(), tick_ms=tick_ms, active=active, migrations=known
+        )
+        assessment = evaluate_rules(tick, MIGRATION_RULES)
+        with self._lock:
+            events = self._migrations.apply(tick_ms, assessment)
+            what = "the progress of migrations"
+            is_known = progress is not None
+            return [
+                *events,
+                *self._resolve_uncounted(self._migrations, tick_ms, what, is_known, _MIGRATION_KINDS),
+            ]
 
     def missing_ticks(self, batch_s: float | None, machine: Machine | None) -> list[AlertEvent]:
         """Return the events of ticks that are missing, or of a cluster that no configuration names any more.
@@ -201,19 +239,23 @@ class ClusterAlerts:
                 store_trouble=self.inputs.store_trouble,
                 missing=missing,
             )
-            return self._lifecycle.apply_missing_ticks(at_ms, evaluate_missing_ticks(inputs))
+            missed = evaluate_missing_ticks(inputs)
+            # All of its alerts go on, and it has no finding on missing ticks.
+            self._migrations.apply_missing_ticks(at_ms, Assessment(keep_firing=missed.keep_firing))
+            return self._lifecycle.apply_missing_ticks(at_ms, missed)
 
     def _end_unconfigured(self) -> list[AlertEvent]:
         """Resolve all alerts of a cluster without configuration and without ticks: renamed, or no longer watched."""
-        is_known = self._received_ms is not None or self._lifecycle.active()
+        is_known = self._received_ms is not None or self._active()
         received_ms = self._start_ms if self._received_ms is None else self._received_ms
         if not is_known or self._elapsed_ms() - received_ms < START_S * 1000:
             return []
         self._last_tick_ms = self._received_ms = None
-        return self._lifecycle.resolve(self._clock_ms(), _NOT_CONFIGURED.format(self.name))
+        now_ms, why = self._clock_ms(), _NOT_CONFIGURED.format(self.name)
+        return [*self._lifecycle.resolve(now_ms, why), *self._migrations.resolve(now_ms, why)]
 
     def _resolve_uncounted(
-        self, tick_ms: int, what: str, is_counted: bool, kinds: Collection[AlertKind]
+        self, lifecycle: Lifecycle, tick_ms: int, what: str, is_counted: bool, kinds: Collection[AlertKind]
     ) -> list[AlertEvent]:
         """Resolve alerts on figures that have been stale for too long, and return the events."""
         if is_counted:
@@ -222,7 +264,7 @@ class ClusterAlerts:
         now_ms, limit_s = self._elapsed_ms(), self._watched.uncounted_after_s()
         if now_ms - self._uncounted_ms.setdefault(what, now_ms) < limit_s * 1000:
             return []
-        return self._lifecycle.resolve(tick_ms, _NOT_COUNTED.format(what, duration_text(limit_s)), kinds)
+        return lifecycle.resolve(tick_ms, _NOT_COUNTED.format(what, duration_text(limit_s)), kinds)
 
     def _detect_clock_set_back(self, tick_ms: int) -> None:
         """Shift stored times if the collector's clock was set back. A step forward is handled as a gap."""
@@ -240,7 +282,7 @@ class ClusterAlerts:
         # The interval between these two ticks stands in for the one between the newest tick and the first of them.
         by_ms = newest_ms - older_ms + tick_ms - older_ms
         log.warning("the clock that ticks of %s have their times from was set back by %d ms", self.name, by_ms)
-        self._lifecycle.shift_clock(-by_ms)
+        self._shift_lifecycles(tick_ms, -by_ms)
         self._eta_tracker.shift_clock(-by_ms, older_ms)
         self.inputs.shift_clock(-by_ms, tick_ms)
         self._newest_ms = tick_ms
@@ -260,11 +302,21 @@ class ClusterAlerts:
         # A start reads the ticks of before it late, with those of now: they are as far apart as the process was down.
         late_ms = max(0, self._evaluated_age_ms - max(0, self._clock_ms() - tick_ms))
         set_ms = gap_ms - max(interval_ms, now_ms - received_ms + late_ms)
-        self._lifecycle.shift_clock(gap_ms - interval_ms)
+        self._shift_lifecycles(tick_ms, gap_ms - interval_ms)
         if set_ms > limit_ms:
             log.warning("the clock that ticks of %s have their times from was set forward by %d ms", self.name, set_ms)
             self._eta_tracker.shift_clock(set_ms)
             self.inputs.shift_clock(set_ms)
+
+    def _shift_lifecycles(self, tick_ms: int, by_ms: int) -> None:
+        """Shift the times of alerts; those of migrations once the tick is evaluated for them, because a batch may
+        evaluate several ticks before its first migrations.
+        """
+        self._lifecycle.shift_clock(by_ms)
+        self._shifts_ms[tick_ms] = by_ms
+
+    def _active(self) -> list[AlertEvent]:
+        return [*self._lifecycle.active(), *self._migrations.active()]
 
     def _earlier(self, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> Earlier:
         """Return the earlier ticks within the quota window, and remember this tick for the next call."""
@@ -278,7 +330,7 @@ class ClusterAlerts:
 
     def _active_subjects(self, state: AlertState | None = None) -> set[Subject]:
         """Return the subjects of pending and firing alerts, or only of those in one state."""
-        active = self._lifecycle.active()
+        active = self._active()
         return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
 
     def _active_resources(self) -> dict[Subject, Sequence[str]]:

@@ -15,6 +15,7 @@ from headroom.alerts.lifecycle import known_events
 from headroom.alerts.rules.no_ticks import Machine
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import Settings
 
@@ -68,7 +69,7 @@ class AlertEngine:
         return [event for alerts in self._all() for event in alerts.active()]
 
     def evaluate(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> list[AlertEvent]:
-        """Evaluate one complete tick and return its alert events.
+        """Evaluate one complete tick without its migrations, and return its alert events.
 
         Args:
             cluster: name of the cluster.
@@ -76,6 +77,18 @@ class AlertEngine:
             statuses: throttle status of every broker and role.
         """
         return self._of(cluster).evaluate(tick_ms, statuses)
+
+    def evaluate_migrations(
+        self, cluster: str, tick_ms: int, progress: Sequence[MigrationProgress] | None
+    ) -> list[AlertEvent]:
+        """Evaluate the migrations of a tick after the rest of it, and return their alert events.
+
+        Args:
+            cluster: name of the cluster.
+            tick_ms: time of the tick, epoch milliseconds.
+            progress: progress of every migrating partition; None if the tick has no data on migrations.
+        """
+        return self._of(cluster).evaluate_migrations(tick_ms, progress)
 
     def check_missing_ticks(self, batch_s: float | None = None, machine: Machine | None = None) -> list[AlertEvent]:
         """Return the events of clusters whose ticks are missing; the watchdog calls it periodically.

@@ -31,6 +31,7 @@ from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
 from benchmarks.groups.idle import group as idle
 from benchmarks.groups.large_moves import group as large_moves
+from benchmarks.groups.migration_watch import group as migration_watch
 from benchmarks.groups.migrations import group as migrations
 from benchmarks.groups.mirror import group as mirror
 from benchmarks.groups.outages import group as outages
@@ -301,6 +302,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         None,
         migrations.measure,
         migrations.MigrationsOptions,
+    ),
+    BenchGroup(
+        "migration_watch",
+        "What does the watch of a target see of migrations, how soon, and at what cost?",
+        None,
+        migration_watch.measure,
+        migration_watch.MigrationWatchOptions,
     ),
     BenchGroup("seeded", "Does a test catch each of 40 defects?", 21, seeded.measure, seeded.SeededOptions),
     BenchGroup(

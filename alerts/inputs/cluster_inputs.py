@@ -31,7 +31,12 @@ class Dated(Generic[T]):
 
 # All of them have the time that they are of.
 _Dated = TypeVar(
-    "_Dated", MinuteLoads, ElectionPlanSummary, Dated[Sequence[LeaderBalance]], Dated[Sequence[CapacityRisk]]
+    "_Dated",
+    MinuteLoads,
+    ElectionPlanSummary,
+    Dated[Sequence[LeaderBalance]],
+    Dated[Sequence[CapacityRisk]],
+    Dated[Sequence[MigrationProgress]],
 )
 
 
@@ -63,7 +68,7 @@ class ClusterInputs:
         risks: brokers that the loss of a broker or rack takes over their limit, by this machine's monotonic clock.
         advice: last proposal that balances the cluster; None if there is none.
         owners: commands that set the throttles that are left behind, by subject in the journal of changes.
-        migrations: progress of every migrating partition in the tick that is evaluated; None without a migration.
+        migrations: progress of every migrating partition in the last tick; None without a migration.
         store_trouble: location of the store that cannot be written, and the reason; None if all can.
     """
 
@@ -86,3 +91,4 @@ class ClusterInputs:
         self.balances = _shift(self.balances, by_ms, later_than_ms)
         self.loads = _shift(self.loads, by_ms, later_than_ms)
         self.elections = _shift(self.elections, by_ms, later_than_ms)
+        self.migrations = _shift(self.migrations, by_ms, later_than_ms)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headroom.alerts.finding import Finding
 from headroom.alerts.rules.balance.capacity_at_risk import CapacityAtRisk
 from headroom.alerts.rules.balance.hot_broker import HotBroker
@@ -14,6 +16,7 @@ from headroom.alerts.rules.migration.migration_mirror_behind import MigrationMir
 from headroom.alerts.rules.migration.migration_origin_removable import MigrationOriginRemovable
 from headroom.alerts.rules.migration.migration_reader_overtaken import MigrationReaderOvertaken
 from headroom.alerts.rules.migration.migration_records_lost import MigrationRecordsLost
+from headroom.alerts.rules.migration.migration_rule import MigrationRule
 from headroom.alerts.rules.migration.migration_switch_off_plan import MigrationSwitchOffPlan
 from headroom.alerts.rules.migration.migration_unrouted_writes import MigrationUnroutedWrites
 from headroom.alerts.rules.no_data import NoData
@@ -60,6 +63,9 @@ RULES: tuple[Rule, ...] = (
     StoreUnwritable(),
     EtaSlipping(),
 )
+# Evaluated after the others, because it takes time to judge thousands of migrating partitions.
+MIGRATION_RULES = tuple(rule for rule in RULES if isinstance(rule, MigrationRule))
+OTHER_RULES = tuple(rule for rule in RULES if not isinstance(rule, MigrationRule))
 # Findings of these pairs are in the order of the tick's rows, whichever of the two kinds each has.
 _PAIRED = {
     AlertKind.THROTTLE_BELOW_INBOUND: AlertKind.THROTTLE_BELOW_LEADER_WRITE,
@@ -67,9 +73,14 @@ _PAIRED = {
 }
 
 
-def evaluate_rules(tick: RuleInputs) -> Assessment:
-    """Evaluate all rules for one tick of one cluster."""
-    assessment = Assessment.union(rule.evaluate(tick) for rule in RULES)
+def evaluate_rules(tick: RuleInputs, rules: Sequence[Rule] = RULES) -> Assessment:
+    """Evaluate rules for one tick of one cluster.
+
+    Args:
+        tick: the tick.
+        rules: all rules, or some of them.
+    """
+    assessment = Assessment.union(rule.evaluate(tick) for rule in rules)
     _sort_pairs(assessment.findings, tick)
     return assessment
 

@@ -9,7 +9,7 @@ import logging
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
@@ -21,7 +21,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.faults import Faults
-from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.keys import Tick
@@ -242,10 +241,12 @@ class AlertPath:
             for row in headroom.collect():
                 if (row["cluster"], row["tick_ms"]) in rows_of_tick:
                     rows_of_tick[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
-            migrations = evaluated_migrations(complete.messages, ticks_with_migrations(new))
             self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
             self._last_evaluated = max(map(_position, new))
-            self._decide(complete, rows_of_tick, migrations, writer, version)
+            self._decide(complete, rows_of_tick, writer, version)
+            # Afterwards: thousands of partitions take seconds, and alerts on throttles do not wait for them.
+            migrations = evaluated_migrations(complete.messages, ticks_with_migrations(new))
+            self._decide_migrations(rows_of_tick, migrations, f"{writer}-migrations", version)
             if gold is not None:
                 gold.write(Evaluated(complete, rows_of_tick, large, self.gate.batch_s, held.pop_all(), migrations))
 
@@ -253,16 +254,14 @@ class AlertPath:
         self,
         complete: CompleteTicks,
         rows_of_tick: Mapping[Tick, Sequence[Mapping[str, Any]]],
-        migrations: TickProgress,
         writer: str,
         version: int,
     ) -> None:
-        """Evaluate ticks, store their events, and call the listener.
+        """Evaluate ticks without their migrations, store their events, and call the listener.
 
         Args:
             complete: ticks of the batch.
             rows_of_tick: rows of ``gold/throttle_headroom`` by tick, in order of time.
-            migrations: progress of migrations, of the ticks that have any.
             writer: identifies the query or run, permanently.
             version: number of the batch, unique for the writer.
         """
@@ -271,8 +270,6 @@ class AlertPath:
         for tick, rows in rows_of_tick.items():
             try:
                 of_tick = [throttle_status_of(row) for row in rows]
-                own = migrations.get(tick)
-                self._engine.inputs(tick[0]).migrations = None if own is None else Dated(own, tick[1])
                 events.extend(self._engine.evaluate(*tick, of_tick))
             except Exception as error:
                 # An error in one cluster must not affect the others. The cluster itself gets the alert for missing
@@ -287,8 +284,27 @@ class AlertPath:
             self._listener.on_collected(tick[0], complete.collected[tick])
             if tick in statuses:
                 self._listener.on_tick(*tick, statuses[tick])
-                if tick in migrations:
-                    self._listener.on_migrations(*tick, migrations[tick])
+
+    def _decide_migrations(self, ticks: Iterable[Tick], migrations: TickProgress, writer: str, version: int) -> None:
+        """Evaluate the migrations of ticks, store their events, and call the listener.
+
+        Args:
+            ticks: evaluated ticks, in order of time.
+            migrations: progress of migrations, of the ticks that have any.
+            writer: identifies the query or run, permanently, apart from the other alerts of the batch.
+            version: number of the batch, unique for the writer.
+        """
+        events: list[AlertEvent] = []
+        for tick in ticks:
+            try:
+                events.extend(self._engine.evaluate_migrations(*tick, migrations.get(tick)))
+            except Exception as error:
+                what = f"migrations in tick {tick[1]} of cluster {tick[0]} have no verdict: their evaluation failed"
+                self._faults.report(tick[0], what, error)
+        if events:
+            self._commit(events, writer, version)
+        for tick, progress in migrations.items():
+            self._listener.on_migrations(*tick, progress)
 
     def _without_backlog(self, batch: DataFrame, batch_id: int | None = None) -> DataFrame:
         """Return a batch; only the newest records of the first batch after a start, which may be a long backlog.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from headroom.alerts.engine import AlertEngine
-from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import ClusterSettings, Settings
@@ -29,8 +28,8 @@ class Watched:
         changes = []
         for _ in range(count):
             second = (self.now_ms - START_MS) // 1000
-            self.engine.inputs("c").migrations = Dated(partitions, self.now_ms) if is_known else None
             events = self.engine.evaluate("c", self.now_ms, ())
+            events += self.engine.evaluate_migrations("c", self.now_ms, partitions if is_known else None)
             self.events += events
             changes += [(second, event.kind.removeprefix("migration_"), event.state) for event in events]
             self.now_ms += 1000
@@ -78,3 +77,27 @@ def test_alerts_end_if_nothing_is_read_of_migrations_for_a_quarter_of_an_hour() 
     watched.seconds(1, progress(lost_offsets=10))
     assert watched.seconds(901, is_known=False) == [(901, "records_lost", "resolved")]
     assert "the progress of migrations is no longer known" in watched.events[-1].summary
+
+
+def test_a_crash_between_the_alerts_of_a_tick_and_those_on_its_migrations_costs_and_doubles_none() -> None:
+    before, after = Watched(), Watched()
+    lost = [progress(lost_offsets=10)]
+    assert before.engine.evaluate("c", START_MS, ()) == []
+    # The same tick again, in a process that has not stored what it found.
+    after.engine.restore(before.events)
+    after.engine.evaluate("c", START_MS, ())
+    events = after.engine.evaluate_migrations("c", START_MS, lost)
+    assert [event.state for event in events] == ["pending", "firing"]
+    again = Watched()
+    again.engine.restore(events)
+    again.engine.evaluate("c", START_MS, ())
+    assert again.engine.evaluate_migrations("c", START_MS, lost) == []
+
+
+def test_a_clock_that_is_set_back_moves_alerts_on_migrations_too() -> None:
+    watched = Watched()
+    watched.seconds(3, progress(groups=(doomed(),)))
+    watched.now_ms -= 600_000
+    # Ten seconds of the same condition, as by the clock before.
+    changes = watched.seconds(20, progress(groups=(doomed(),)))
+    assert [(kind, state) for _, kind, state in changes] == [("reader_overtaken", "firing")]

@@ -576,12 +576,6 @@ def test_an_answer_without_an_offset_lowers_no_acknowledged_end(stage: Stage) ->
     assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 0, 1),)
 
 
-def reported(stage: Stage) -> tuple[AcknowledgedEnd, ...]:
-    reader = stage.reader()
-    reader.read_to_end(1.0)
-    return reader.reports["writer"].acknowledged
-
-
 @pytest.mark.parametrize("side", ["origin", "target"])
 def test_nothing_is_written_to_a_cluster_that_took_the_place_of_another(stage: Stage, side: str) -> None:
     router = migrating(stage, 10)

@@ -17,7 +17,9 @@ from headroom.alerts.faults import Faults
 from headroom.alerts.lifecycle import Lifecycle
 from headroom.alerts.metrics import Collected
 from headroom.alerts.recommendations.recommendation import Advice
+from headroom.alerts.rules.catalogue import MIGRATION_RULES
 from headroom.alerts.rules.no_ticks import MissingTicks
+from headroom.alerts.rules.rule import Rule, RuleInputs
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
@@ -148,7 +150,7 @@ def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch:
     ticks.engine.update_store_trouble(None)
     was = ticks.events_of("orders")
     assert ("store_unwritable", "firing") in was
-    monkeypatch.setattr(cluster_alerts, "evaluate_rules", lambda *arguments: _with_finding(_evaluate_rules(*arguments)))
+    monkeypatch.setattr(cluster_alerts, "evaluate_rules", _evaluated_with_finding)
 
     def fails(lifecycle: Lifecycle, *arguments: Any) -> Any:
         # After the event of the additional finding was made.
@@ -166,8 +168,11 @@ def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch:
 _evaluate_rules = cluster_alerts.evaluate_rules
 
 
-def _with_finding(assessment: Any) -> Any:
-    """One more finding, which brings events at once."""
+def _evaluated_with_finding(tick: RuleInputs, rules: Sequence[Rule]) -> Any:
+    """One more finding, which brings events at once, of the rules that do not wait for migrations."""
+    assessment = _evaluate_rules(tick, rules)
+    if rules is MIGRATION_RULES:
+        return assessment
     silence = MissingTicks("orders", START_MS, START_MS, START_MS, None, 10)
     assessment.findings.insert(0, silence.finding(MagicMock(no_throttle_change=lambda *_: Advice())))
     return assessment
@@ -228,3 +233,35 @@ def test_rules_and_listeners_have_the_migrations_of_a_tick_and_no_older_ones(mon
     ticks.at(1)
     assert ticks.engine.inputs(CLUSTERS[0]).migrations is None
     assert len(calls) == 1
+
+
+def test_alerts_on_throttles_do_not_wait_for_the_migrations_of_their_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks(monkeypatch)
+    lost = (migration_progress.progress(lost_offsets=10),)
+    kinds_before: list[str] = []
+
+    def judged(messages: object, chosen: object) -> dict[tuple[str, int], object]:
+        kinds_before.extend(event.kind for event in ticks.events)
+        return {(CLUSTERS[0], START_MS): lost}
+
+    monkeypatch.setattr("headroom.streaming.jobs.alert_path.evaluated_migrations", judged)
+    ticks.at(0)
+    assert set(kinds_before) == {"throttle_below_leader_write"}
+    assert ticks.events_of(CLUSTERS[0]) == [
+        *LOW_THROTTLE_EVENTS,
+        ("migration_records_lost", "pending"),
+        ("migration_records_lost", "firing"),
+    ]
+    # Two commits of one batch, which a repeated batch must not confuse.
+    commits = [call.args[1:] for call in ticks.path._log.append.call_args_list]  # type: ignore[attr-defined]
+    assert [of for of in commits if of[0].startswith("writer")] == [("writer", 0), ("writer-migrations", 0)]
+
+
+def test_migrations_that_fail_to_evaluate_cost_no_verdict_on_throttles(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticks = Ticks(monkeypatch)
+    monkeypatch.setattr(ClusterAlerts, "evaluate_migrations", MagicMock(side_effect=ZeroDivisionError("at 0")))
+    ticks.at(0)
+    assert [ticks.events_of(cluster) for cluster in CLUSTERS] == [LOW_THROTTLE_EVENTS] * 2
+    assert f"migrations in tick {START_MS} of cluster {CLUSTERS[0]} have no verdict" in caplog.text

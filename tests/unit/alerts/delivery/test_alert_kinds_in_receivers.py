@@ -199,8 +199,8 @@ def event_of_kind(kind: AlertKind) -> AlertEvent:
     for number, statuses in enumerate(SCENES[kind]):
         passed_ms = number * (10_000 if kind in MIGRATIONS else 120_000)
         tick_ms = TICK_MS + passed_ms
-        engine.inputs("c").migrations = Dated([MIGRATIONS[kind]], tick_ms) if kind in MIGRATIONS else None
         events += engine.evaluate("c", tick_ms, statuses)
+        events += engine.evaluate_migrations("c", tick_ms, [MIGRATIONS[kind]] if kind in MIGRATIONS else None)
     (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]
     return event
 
