@@ -48,8 +48,8 @@ class AgreementReader:
     Attributes:
         agreements: what was agreed, by id of the origin cluster and partition.
         reports: reports of routers by name.
-        highest: highest number of an agreement by migration, also of those that were withdrawn, as far as the topic still
-            has them.
+        highest: highest number of an agreement by migration, also of those that were withdrawn, as far as the topic
+            still has them.
         failure: why nothing is read any more: a record that cannot be, or another topic; None if there is none.
     """
 
