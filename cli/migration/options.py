@@ -8,15 +8,30 @@ from collections.abc import Sequence
 import click
 
 from headroom.cli.common.output import console, echo, print_first_rows
+from headroom.cli.common.parameters import Quantity
 from headroom.cli.common.progress import ProgressView
 from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.quantities import QuantityError, quote
 from headroom.schemas.text.amounts import UNKNOWN
 
 # Rows of a table on a terminal; JSON has all.
 _MAX_ROWS = 60
 
+
+class MigrationName(Quantity[str]):
+    """Name of a migration or a router: not empty, and without line breaks."""
+
+    name = "name"
+
+    def read(self, text: str) -> str:
+        """Return the name."""
+        if not text or not text.isprintable():
+            raise QuantityError(f"{quote(text)} is not a name", "Names are not empty, and have no line breaks.")
+        return text
+
+
 group_option = click.option("--group", required=True, metavar="NAME", help="Consumer group.")
-name_option = click.option("--name", required=True, metavar="NAME", help="Name of the migration.")
+name_option = click.option("--name", required=True, type=MigrationName(), metavar="NAME", help="Name of the migration.")
 copied_option = click.option(
     "--method",
     type=click.Choice([MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),

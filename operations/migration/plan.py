@@ -48,6 +48,7 @@ class MigrationPlan:
 
 
 _Committed = Mapping[str, Mapping[TopicPartition, int]]
+_NONE_AGREED: Mapping[str, Collection[int]] = {}
 
 
 def plan_migration(
@@ -58,6 +59,7 @@ def plan_migration(
     progress: ProgressReceiver,
     sleep: Callable[[float], object] = time.sleep,
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    agreed: Mapping[str, Collection[int]] = _NONE_AGREED,
 ) -> MigrationPlan:
     """Return the plan of a migration.
 
@@ -72,13 +74,19 @@ def plan_migration(
         progress: gets the steps.
         sleep: waits for the given seconds.
         clock_ms: time now, epoch milliseconds.
+        agreed: partitions that were agreed about already, by topic: they are left out.
 
     Raises:
         HeadroomError: a topic or group is not on the origin, or a cluster did not answer.
     """
     on_both = clusters.topics_on_both(topics, method is MigrationMethod.MIRRORED)
     described = {topic: both.origin for topic, both in on_both.items()}
-    names = [TopicPartition(topic, p) for topic, own in described.items() for p in sorted(own.leaders)]
+    names = [
+        TopicPartition(topic, p)
+        for topic, own in described.items()
+        for p in sorted(own.leaders)
+        if p not in agreed.get(topic, ())
+    ]
     with progress.step("Reading groups"):
         groups = clusters.origin.groups()
         wanted = _wanted_groups(settings, clusters, groups)

@@ -6,6 +6,9 @@ import math
 
 from headroom.planning.migration.known import known_amount, known_float, known_offset
 
+# Greatest offset that Kafka has.
+_MOST = 2**63 - 1
+
 
 def end_offset(position: int | None, offsets_per_s: float | None, prepare_s: float | None) -> int | None:
     """Return the end offset of a partition on the origin, exclusive: the target's first record has it as client offset.
@@ -16,12 +19,14 @@ def end_offset(position: int | None, offsets_per_s: float | None, prepare_s: flo
         prepare_s: time that the switch needs to be prepared, seconds.
 
     Returns:
-        position + rate x time, rounded up to a whole offset; None if one of them is unknown or negative.
+        position + rate x time, rounded up to a whole offset; None if one of them is unknown or negative, or if Kafka
+        has no such offset.
     """
     start, rate, time_s = known_offset(position), known_amount(offsets_per_s), known_amount(prepare_s)
     if start is None or rate is None or time_s is None:
         return None
-    return start + math.ceil(rate * time_s)
+    end = start + math.ceil(rate * time_s)
+    return end if end <= _MOST else None
 
 
 def reached_in_s(position: int | None, offsets_per_s: float | None, end_offset: int | None) -> float | None:

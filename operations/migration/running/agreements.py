@@ -15,6 +15,7 @@ from headroom.cluster.connection.admin_connection import connection_options
 from headroom.cluster.migration.agreements import UNREACHED, new_agreement_reader
 from headroom.operations.journal.journalled_change import make_journalled_change
 from headroom.operations.progress import OnText
+from headroom.planning.migration.agreement import agreed_numbers
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.routing.agreement import AgreementReader, AgreementWriter, writer_options
 from headroom.schemas.config import Settings
@@ -46,6 +47,17 @@ def own_agreements(reader: AgreementReader, migration: str | None) -> dict[Topic
     """Return what is agreed about the partitions of a migration, or of all if None, in the order of their names."""
     own = [one for one in reader.agreements.values() if migration is None or one.migration == migration]
     return {one.name: one for one in sorted(own, key=lambda one: one.name)}
+
+
+def next_number(reader: AgreementReader, migration: str) -> int:
+    """Return a number for an agreement of a migration that no router has agreed to, also not before a cancel.
+
+    Args:
+        reader: reader of the topic, at its end.
+        migration: name of the migration.
+    """
+    agreed = agreed_numbers(reader.reports, migration).values()
+    return 1 + max((reader.highest.get(migration, 0), *agreed))
 
 
 class JournalledAgreements:
@@ -90,6 +102,10 @@ class JournalledAgreements:
     def own(self) -> dict[TopicPartition, PartitionAgreement]:
         """Return what is agreed about the migration's partitions."""
         return own_agreements(self.reader, self._migration)
+
+    def next_number(self) -> int:
+        """Return the number of the migration's next agreement."""
+        return next_number(self.reader, self._migration)
 
     def write(self, agreements: Sequence[PartitionAgreement], withdrawn: Sequence[PartitionAgreement] = ()) -> None:
         """Write changes of partitions, all of them or none.

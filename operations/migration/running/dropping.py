@@ -7,8 +7,9 @@ from functools import partial
 
 from headroom.operations.journal.journalled_change import make_journalled_change
 from headroom.operations.migration.running.clusters import RunningClusters
-from headroom.operations.migration.running.preparation import COMMAND, drop_steps
+from headroom.operations.migration.running.preparation import COMMAND, drop_steps, require_all_agreed
 from headroom.operations.progress import OnText
+from headroom.planning.migration.agreement import resumed_at, split_of
 from headroom.planning.migration.mirrors.names import target_topic
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -43,6 +44,7 @@ def droppable(running: RunningClusters, settings: Settings, own: Agreements) -> 
         if found.cluster_id != cluster_id or topic_id is None or described.topic_id != topic_id:
             rule = "is not certainly the one that was agreed about, by its id and that of its cluster"
             raise HeadroomError(f"topic {topic} on {running.origin.subject}", rule, "Delete it by hand, if it is.")
+    require_all_agreed(own, there)
     _require_passed(running, settings, {name: one for name, one in own.items() if name.topic in there})
     return {topic: len(described.leaders) for topic, described in there.items()}
 
@@ -73,12 +75,13 @@ def _on_target(running: RunningClusters, one: PartitionAgreement, there: Collect
 def _has_passed(one: PartitionAgreement, on_origin: int | None, on_target: int | None) -> bool:
     """Return whether a group needs nothing of the origin any more.
 
-    A group of the routing library commits the end offset on the origin first. Another one is moved by hand, and then
-    commits on the target alone.
+    A group of the routing library commits the end offset on the origin first, unless that is over. Another one is moved
+    by hand, and then commits on the target alone.
     """
-    if one.end_offset is not None and on_origin is not None and on_origin >= one.end_offset:
-        return True
     if one.end_offset == 0:
+        return True
+    place = resumed_at(split_of(one), on_origin, on_target)
+    if one.end_offset is not None and place is not None and place >= one.end_offset:
         return True
     return one.method != MigrationMethod.ROUTED and on_target is not None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,12 +17,15 @@ from headroom.operations.migration.running.agreements import JournalledAgreement
 from headroom.operations.migration.running.clusters import RunningClusters
 from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.plan.planned import PlannedPartition, TopicOnBoth
+from headroom.planning.migration.readings import MigratingTopic, TopicRules
 from headroom.planning.migration.run.seen import RunTerms
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.routing.agreement import create_migrations_topic
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, MigrationMethod, PartitionAgreement
+from headroom.schemas.text.amounts import join_names
 
 COMMAND = "migration run"
 _MAX_REPLICAS = 3
@@ -43,6 +46,10 @@ class Preparation:
 
     plan: MigrationPlan | None = None
     created: tuple[NewMigrationTopic, ...] = ()
+
+    def names(self) -> set[TopicPartition]:
+        """Return the partitions that are to be agreed about."""
+        return set() if self.plan is None else {planned.name for planned in self.plan.forecast.partitions}
 
 
 def new_topics(topics: Sequence[str], agreed: Iterable[PartitionAgreement], terms: RunTerms) -> list[str]:
@@ -71,6 +78,55 @@ def new_topics(topics: Sequence[str], agreed: Iterable[PartitionAgreement], term
     return [topic for topic in dict.fromkeys(topics) if topic not in known]
 
 
+def partly_agreed(
+    running: RunningClusters, topics: Sequence[str], agreed: Iterable[PartitionAgreement]
+) -> dict[str, set[int]]:
+    """Return the partitions that were agreed about, of topics that have others too: withdrawn, or added since.
+
+    Args:
+        running: the two clusters; of an origin that does not answer, or is shielded, there are none.
+        topics: all topics of the run.
+        agreed: all that was agreed on this cluster.
+    """
+    own = {topic: [one for one in agreed if one.topic == topic] for topic in dict.fromkeys(topics)}
+    called = {topic: of_topic for topic, of_topic in own.items() if of_topic and not any(o.shielded for o in of_topic)}
+    if not called:
+        return {}
+    try:
+        found = running.origin.topics()
+    except HeadroomError:
+        return {}
+    partly = {}
+    for topic, of_topic in called.items():
+        there, first = found.topics.get(topic), of_topic[0]
+        # One that was replaced ends the run, later.
+        is_same = found.cluster_id == first.origin_cluster_id and there and there.topic_id == first.origin_topic_id
+        known = {one.partition for one in of_topic}
+        if there and is_same and there.leaders.keys() - known:
+            partly[topic] = known
+    return partly
+
+
+def require_all_agreed(own: Mapping[TopicPartition, PartitionAgreement], topics: Mapping[str, MigratingTopic]) -> None:
+    """Check that topics of the origin have no partition that nothing was agreed about.
+
+    Args:
+        own: partitions of the migration.
+        topics: their topics on the origin.
+
+    Raises:
+        HeadroomError: one has, because it was added since.
+    """
+    for topic, described in topics.items():
+        others = [
+            str(TopicPartition(topic, p)) for p in sorted(described.leaders) if TopicPartition(topic, p) not in own
+        ]
+        if others:
+            rule = f"has partitions on the origin that nothing was agreed about: {join_names(others)}"
+            remedy = "Give the topic as many on the target, and run the command again."
+            raise HeadroomError(f"topic {topic}", rule, remedy)
+
+
 def plan_preparation(
     running: RunningClusters,
     settings: Settings,
@@ -79,6 +135,7 @@ def plan_preparation(
     progress: ProgressReceiver,
     sleep: Callable[[float], object],
     clock_ms: Callable[[], int],
+    agreed: Mapping[str, Collection[int]] | None = None,
 ) -> Preparation:
     """Return what has to be done for topics that nothing was agreed about; nothing is changed.
 
@@ -90,6 +147,7 @@ def plan_preparation(
         progress: gets the steps.
         sleep: waits for the given seconds.
         clock_ms: time now, epoch milliseconds.
+        agreed: partitions that were agreed about already, by topic.
 
     Raises:
         HeadroomError: no router is named for routed clients, a topic is not on the origin, or a cluster did not answer.
@@ -102,7 +160,7 @@ def plan_preparation(
         raise HeadroomError(f"migration {terms.migration}", rule, remedy)
     clusters = running.both()
     require_cluster_ids(clusters)
-    plan = plan_migration(clusters, settings, topics, terms.method, progress, sleep, clock_ms)
+    plan = plan_migration(clusters, settings, topics, terms.method, progress, sleep, clock_ms, agreed or {})
     missing = [both for both in plan.topics.values() if both.target is None]
     return Preparation(plan, _created(clusters, missing) if terms.method in _CREATED_BY_RUN else ())
 
@@ -157,15 +215,26 @@ def create_agreement_topic(running: RunningClusters, settings: Settings, on_note
         on_note: gets a sentence if the change is not in the journal.
 
     Raises:
-        HeadroomError: it was not created.
+        HeadroomError: it was not created, or another one of its name does not keep what is agreed.
     """
     target = running.target
-    if MIGRATIONS_TOPIC in target.topics().names:
+    if MIGRATIONS_TOPIC in (found := target.topics()).names:
+        _require_kept(target.rules([MIGRATIONS_TOPIC]).get(MIGRATIONS_TOPIC), found.topics[MIGRATIONS_TOPIC])
         return False
     replicas = min(_MAX_REPLICAS, target.broker_count())
     step = _topic_step(MIGRATIONS_TOPIC, target.subject, None, 1)
     make_journalled_change(settings, COMMAND, [step], lambda: _create_agreement_topic(running, replicas), on_note)
     return True
+
+
+def _require_kept(rules: TopicRules | None, topic: MigratingTopic) -> None:
+    subject = f"topic {MIGRATIONS_TOPIC}"
+    if len(topic.leaders) != 1:
+        rule = f"has {len(topic.leaders)} partitions, so the order of its records is unknown"
+        raise HeadroomError(subject, rule, "Delete it, if nothing is agreed there, and run the command again.")
+    if rules is not None and rules.cleanup_policy is not None and (rules.deletes() or not rules.compacts()):
+        rule = f"would forget what is agreed: its cleanup.policy is {rules.cleanup_policy}"
+        raise HeadroomError(subject, rule, "Set its cleanup.policy to compact, and run the command again.")
 
 
 def _create_agreement_topic(running: RunningClusters, replicas: int) -> None:
@@ -211,8 +280,7 @@ def prepare(
     clusters = _clusters_with(running, [topic.name for topic in preparation.created])
     on_both = clusters.mirrored_topics(list(plan.topics), terms.method is MigrationMethod.MIRRORED, on_note)
     clusters.require_same_topics(plan.topics.values())
-    number = 1 + max((one.number for one in agreements.own().values()), default=0)
-    ids = require_cluster_ids(clusters)
+    number, ids = agreements.next_number(), require_cluster_ids(clusters)
     agreements.write([_agreement(one, on_both, ids, terms, number, plan) for one in plan.forecast.partitions])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.operations.migration.running.agreements import (
@@ -11,6 +11,7 @@ from headroom.operations.migration.running.agreements import (
     JournalledAgreements,
     agreement_reader,
     journalled_agreements,
+    next_number,
     own_agreements,
 )
 from headroom.operations.migration.running.clusters import RunningClusters
@@ -20,15 +21,17 @@ from headroom.operations.migration.running.preparation import (
     Preparation,
     create_agreement_topic,
     new_topics,
+    partly_agreed,
     plan_preparation,
     prepare,
+    require_all_agreed,
     require_allowed,
 )
 from headroom.operations.migration.running.progress import migration_note, step_line
 from headroom.operations.migration.running.watch import MigrationWatch, SeenMigration, UnansweredError
 from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.agreement import agreed_numbers
-from headroom.planning.migration.run.next_step import RunGoal, has_reached, next_step
+from headroom.planning.migration.run.next_step import RunGoal, is_done, next_step
 from headroom.planning.migration.run.seen import RunStep, RunTerms
 from headroom.routing.agreement import MigrationFencedError
 from headroom.schemas.config import Settings
@@ -118,14 +121,14 @@ def preview_run(
     """
     with agreement_reader(settings, running.target.topics().names) as reader:
         agreed = [] if reader is None else list(reader.agreements.values())
-        fresh = new_topics(request.topics, agreed, request.terms)
-        preparation = plan_preparation(running, settings, fresh, request.terms, progress, stop.wait, watch.clock_ms)
+        begun = new_topics(request.topics, agreed, request.terms), partly_agreed(running, request.topics, agreed)
+        preparation = _planned(running, settings, request, begun, watch, progress, stop)
         name = request.terms.migration
         own = {} if reader is None else _of_topics(own_agreements(reader, name), request.topics)
         if reader is None or not own:
             return MigrationPreview(preparation, own, None, {})
         seen = watch.see(own, lambda: agreed_numbers(reader.reports, name))
-        return MigrationPreview(preparation, own, seen, _steps(own, seen, request))
+        return MigrationPreview(preparation, own, seen, _steps(own, seen, request, next_number(reader, name)))
 
 
 def run_migration(
@@ -155,7 +158,8 @@ def run_migration(
     with agreement_reader(settings, running.target.topics().names) as reader:
         agreed = [] if reader is None else list(reader.agreements.values())
     fresh = new_topics(request.topics, agreed, terms)
-    preparation = plan_preparation(running, settings, fresh, terms, progress, stop.wait, watch.clock_ms)
+    begun = fresh, partly_agreed(running, request.topics, agreed)
+    preparation = _planned(running, settings, request, begun, watch, progress, stop)
     require_allowed(preparation.plan)
     if stop.is_set():
         return MigrationRunResult(request, {}, stopped=True)
@@ -163,7 +167,8 @@ def run_migration(
         progress.print_line("Created the agreement topic on the target")
     with journalled_agreements(settings, terms.migration, COMMAND, on_note) as agreements:
         # Another run may have agreed about them until this one was the only writer.
-        if new_topics(request.topics, agreements.reader.agreements.values(), terms) != fresh:
+        now = agreements.reader.agreements.values()
+        if new_topics(request.topics, now, terms) != fresh or preparation.names() & {one.name for one in now}:
             raise HeadroomError(f"migration {terms.migration}", "was begun by another run", "Run the command again.")
         prepare(running, settings, preparation, terms, agreements, on_note)
         loop = _RunLoop(request, agreements, watch, progress, stop)
@@ -172,6 +177,21 @@ def run_migration(
         if result.error is not None or result.stopped or not request.drop:
             return result
         return _dropped(running, settings, result, on_note)
+
+
+def _planned(
+    running: RunningClusters,
+    settings: Settings,
+    request: MigrationRunRequest,
+    begun: tuple[Sequence[str], Mapping[str, Collection[int]]],
+    watch: MigrationWatch,
+    progress: ProgressReceiver,
+    stop: threading.Event,
+) -> Preparation:
+    fresh, partly = begun
+    return plan_preparation(
+        running, settings, [*fresh, *partly], request.terms, progress, stop.wait, watch.clock_ms, partly
+    )
 
 
 def _dropped(
@@ -192,13 +212,12 @@ def _of_topics(
 
 
 def _steps(
-    own: Mapping[TopicPartition, PartitionAgreement], seen: SeenMigration, request: MigrationRunRequest
+    own: Mapping[TopicPartition, PartitionAgreement], seen: SeenMigration, request: MigrationRunRequest, number: int
 ) -> dict[TopicPartition, RunStep]:
-    number = 1 + max((one.number for one in own.values()), default=0)
     return {
         name: next_step(one, seen.partitions[name], seen.agreed, request.terms, number)
         for name, one in own.items()
-        if not has_reached(one, request.goal)
+        if not is_done(one, seen.partitions[name], request.terms, request.goal)
     }
 
 
@@ -221,6 +240,7 @@ class _RunLoop:
         self._seen: SeenMigration | None = None
         self._failures = 0
         self._is_closed = False
+        self._names = frozenset(self._own())
 
     def run(self) -> MigrationRunResult:
         while True:
@@ -239,7 +259,8 @@ class _RunLoop:
         if seen is None:
             return False
         own = self._own()
-        steps = _steps(own, seen, self._request)
+        self._require_all(own, seen)
+        steps = _steps(own, seen, self._request, self._agreements.next_number())
         changes = [step.after for step in steps.values() if step.after is not None]
         if changes and self._write(changes):
             for after in changes:
@@ -247,8 +268,21 @@ class _RunLoop:
         refusal = next((step.refusal for step in steps.values() if step.refusal is not None), None)
         if refusal is not None:
             raise refusal
-        self._progress.note(migration_note(self._own(), seen, steps))
-        return all(has_reached(one, self._request.goal) for one in self._own().values())
+        own = self._own()
+        self._progress.note(migration_note(own, seen, steps))
+        return all(
+            is_done(own[name], at, self._request.terms, self._request.goal) for name, at in seen.partitions.items()
+        )
+
+    def _require_all(self, own: Mapping[TopicPartition, PartitionAgreement], seen: SeenMigration) -> None:
+        """Check that the migration has all partitions that it had, and those that its topics have on the origin."""
+        if gone := sorted(self._names - own.keys()):
+            more = f" and {len(gone) - 1} more partitions are" if len(gone) > 1 else " is"
+            rule = f"{gone[0]}{more} not in it any more: withdrawn, or agreed about by another migration"
+            remedy = "See headroom migration status, and run the command again if they are to migrate."
+            raise HeadroomError(f"migration {self._request.terms.migration}", rule, remedy)
+        found = {} if seen.origin_topics is None else seen.origin_topics.topics
+        require_all_agreed(own, {topic: found[topic] for topic in {name.topic for name in own} & found.keys()})
 
     def _look(self) -> SeenMigration | None:
         """Return what both clusters show; None if the target did not answer."""

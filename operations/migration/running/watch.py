@@ -152,6 +152,13 @@ class MigrationWatch:
         for one in agreements.values():
             topic = own.get(names[one.topic] or "")
             _require_same_topic(one.topic, self._target.subject, one.target_topic_id, topic)
+        gone = next((topic for topic in sorted(names) if names[topic] is None), None)
+        if gone is not None:
+            # A broker may know a topic that was just created a moment later.
+            remedy = (
+                "Find out who deleted it. Its records are gone there; headroom migration status shows what is left."
+            )
+            raise UnansweredError(f"topic {gone}", f"is not on the {self._target.subject} any more", remedy)
         logs = self._target.log_offsets(own)
         return {
             name: logs[there]

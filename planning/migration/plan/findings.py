@@ -83,6 +83,9 @@ def partition_findings(method: MigrationMethod, partition: PlannedPartition) -> 
     if partition.write_offsets_per_s is None:
         rule = "has an unknown write rate: its log end fell, or was not read twice, so the end offset is unknown"
         findings.append(MigrationFinding(subject, rule, "Run the command again once its leader stays the same."))
+    elif partition.end_offset is None:
+        rule = "would have an end offset beyond 2^63 - 1, the greatest that Kafka has"
+        findings.append(MigrationFinding(subject, rule, "Set migration.prepare to less."))
     if partition.unstable_offsets is None:
         remedy = "See that it has a leader, and run the command again."
         findings.append(MigrationFinding(subject, "has an unknown last stable offset on the origin", remedy))

@@ -8,7 +8,7 @@ from enum import Enum
 
 from headroom.planning.migration.run.planned_step import planned_step
 from headroom.planning.migration.run.seen import RunStep, RunTerms, SeenPartition
-from headroom.planning.migration.run.used_step import used_step
+from headroom.planning.migration.run.used_step import is_short, used_step
 from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
 
 _ORDER = tuple(MigrationStatus)
@@ -51,6 +51,24 @@ def next_step(
     if agreement.shielded and step.waits_for and not seen.is_origin_up:
         return replace(step, waits_for="the end of its shield: headroom migration shield --off")
     return step
+
+
+def is_done(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerms, goal: RunGoal) -> bool:
+    """Return whether a run has nothing left to do: its goal is reached, and so is what it may give up.
+
+    Args:
+        agreement: what is agreed about a partition now.
+        seen: both clusters.
+        terms: what the run is asked for.
+        goal: how far it brings its partitions.
+    """
+    if not has_reached(agreement, goal) or agreement.status == MigrationStatus.AGED:
+        return has_reached(agreement, goal)
+    is_given_up = agreement.status == MigrationStatus.MIGRATED or not seen.is_origin_up
+    if terms.ignore_origin and is_given_up:
+        return False
+    # It may be a moment after a leader switch: that is waited for.
+    return not is_short(agreement, seen)
 
 
 def has_reached(agreement: PartitionAgreement, goal: RunGoal) -> bool:

@@ -104,7 +104,7 @@ def _start(agreement: PartitionAgreement, base: int | None) -> RunStep:
 
 def _ignored(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
     """Agree that the origin is ignored, with an end offset that it has not passed by its last known rate."""
-    reading = seen.last or reading_in(agreement)
+    reading = _with_rate(seen.last, reading_in(agreement))
     if agreement.method == MigrationMethod.LINKED:
         # Offsets are the same on both: the link's last one is all that there will be.
         end = seen.target.end
@@ -115,6 +115,13 @@ def _ignored(agreement: PartitionAgreement, seen: SeenPartition, number: int) ->
         remedy = "Wait until the origin answers, or withdraw the partition: headroom migration cancel."
         return RunStep(refusal=HeadroomError(str(agreement.name), rule, remedy))
     return RunStep(replace(agreement, end_offset=end, number=number, ignore_origin=True, **_terms_of(reading)))
+
+
+def _with_rate(last: OriginReading | None, agreed: OriginReading | None) -> OriginReading | None:
+    """Return the last reading, with the rate of the agreement if it has none, as the first one of a run."""
+    if last is None or last.offsets_per_s is not None or agreed is None:
+        return last or agreed
+    return replace(last, offsets_per_s=agreed.offsets_per_s)
 
 
 def _end_by_now(reading: OriginReading, now_ms: int) -> int | None:

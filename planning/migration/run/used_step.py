@@ -43,23 +43,36 @@ def limit_of(agreement: PartitionAgreement) -> int | None:
 def lost_range(agreement: PartitionAgreement, seen: SeenPartition) -> tuple[int, int] | None:
     """Return the offsets below the end offset that the origin had and has lost, the second exclusive; None if none.
 
-    The origin was at its end offset if its partition is migrated, if that was its log end, or if a routed record is on
-    the target. The log end is a high watermark, which may be behind for a moment after a leader switch.
+    The log end is a high watermark, which may be behind for a moment after a leader switch.
 
     Args:
         agreement: what was agreed about the partition.
         seen: both clusters; the target was read before the origin.
     """
     end, log_end = agreement.end_offset, seen.log.end
-    if end is None or log_end is None or agreement.origin_end is not None or log_end >= end or not seen.is_quiet:
+    if not seen.is_quiet or end is None or log_end is None or not is_short(agreement, seen):
         return None
+    return log_end, end
+
+
+def is_short(agreement: PartitionAgreement, seen: SeenPartition) -> bool:
+    """Return whether the origin's log ends below its end offset, where it has been, and that is not accepted.
+
+    It was there if its partition is migrated, if that was its log end, or if a routed record is on the target.
+
+    Args:
+        agreement: what was agreed about the partition.
+        seen: both clusters; the target was read before the origin.
+    """
+    end, log_end = agreement.end_offset, seen.log.end
+    if end is None or log_end is None or agreement.origin_end is not None or log_end >= end:
+        return False
     target_end, base = seen.target.end, agreement.target_base_offset
-    was_there = (
+    return (
         agreement.status == MigrationStatus.MIGRATED
         or agreement.method != MigrationMethod.ROUTED
         or (target_end is not None and base is not None and target_end > base)
     )
-    return (log_end, end) if was_there else None
 
 
 def _shorter(agreement: PartitionAgreement, lost: tuple[int, int], terms: RunTerms) -> RunStep:
@@ -87,6 +100,8 @@ def _sealed(agreement: PartitionAgreement, seen: SeenPartition, limit: int | Non
         return RunStep(replace(agreement, status=MigrationStatus.AGED.value))
     if agreement.status == MigrationStatus.MIGRATING:
         return RunStep(replace(agreement, status=MigrationStatus.MIGRATED.value))
+    if is_short(agreement, seen):
+        return RunStep(waits_for="the origin's log, which ends before its end offset, to come back or to stay")
     return RunStep(waits_for="retention on the origin")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
@@ -162,6 +162,8 @@ class FakeMigrationCluster:
         self.before_effect()
         if all(name.topic != topic.name for name in self.logs):
             self.created.append(topic)
+            if (policy := topic.settings.get("cleanup.policy")) is not None:
+                self.settings[topic.name] = replace(RULES, cleanup_policy=policy)
             self.logs |= {TopicPartition(topic.name, partition): [] for partition in range(topic.partitions)}
         self.before_effect()
 

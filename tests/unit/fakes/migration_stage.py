@@ -152,7 +152,9 @@ class MigrationStage:
                 exact = self._kept.get(name, 0.0) + self.offsets_per_s * seconds
                 self.origin.ends[name] = self.origin.end_of(name) + int(exact)
                 self._kept[name] = exact - int(exact)
-        numbers = {one.migration: one.number for one in self.agreed().values()}
+        numbers: dict[str, int] = {}
+        for one in self.agreed().values():
+            numbers[one.migration] = max(one.number, numbers.get(one.migration, 0))
         log = self.topic.logs[TopicPartition(MIGRATIONS_TOPIC, 0)]
         for router in self.routers if numbers else ():
             report = RouterReport(router, router, "producer", "all", agreed=numbers)

@@ -246,3 +246,24 @@ def test_the_status_shows_what_a_leader_switch_has_lost_or_would(stage: Migratio
 def test_an_unknown_migration_is_an_error(stage: MigrationStage) -> None:
     for command in ("shield", "cancel"):
         assert "has no partitions in headroom.migrations" in str(run(command, "--name", "other").exception)
+
+
+@pytest.mark.parametrize("words", [("--name", ""), ("--name", " "), ("--router", ""), ("--router", "a\nb")])
+def test_a_name_that_is_none_is_a_usage_error(stage: MigrationStage, words: tuple[str, str]) -> None:
+    """Such a router would be waited for, and never come."""
+    result = run(*ROUTED, *words, "--execute")
+    assert result.exit_code == 2
+    assert "is not a name" in result.stderr
+    assert stage.agreed() == {}
+
+
+@pytest.mark.parametrize("option", ["--accept-loss", "--ignore-origin"])
+def test_what_may_be_given_up_is_shown_beforehand_also_once_the_goal_is_reached(
+    stage: MigrationStage, option: str
+) -> None:
+    stage.run()
+    stage.origin.ends |= dict.fromkeys(ORDERS, 340)
+    stage.offsets_per_s = 0.0
+    first = printed(*ROUTED, option)["partitions"][0]
+    expected = {"--ignore-origin": "becomes aged", "--accept-loss": "waits for the origin's log"}[option]
+    assert first["next"].startswith(expected)

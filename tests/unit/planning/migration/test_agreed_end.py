@@ -46,6 +46,12 @@ def test_offsets_are_rounded_up_and_noise_of_floats_is_not(
     assert end_offset(7, offsets_per_s, prepare_s) == 7 + offsets
 
 
+def test_an_offset_that_kafka_does_not_have_is_no_end() -> None:
+    assert end_offset(2**63 - 2, 1.0, 1.0) == 2**63 - 1
+    assert end_offset(2**63 - 2, 1.0, 1.1) is None
+    assert end_offset(0, 1e308, 1e308) is None
+
+
 def test_large_offsets_are_exact() -> None:
     # A float has 53 bits.
     assert end_offset(2**62 + 1, 2_000.0, 300.0) == 2**62 + 600_001
@@ -79,10 +85,10 @@ def test_the_end_is_not_lower_at_a_higher_rate_or_after_a_longer_time(
     position: int, rate: float, other_rate: float, prepare_s: float
 ) -> None:
     low, high = sorted((rate, other_rate))
-    ends = [end_offset(position, low, prepare_s), end_offset(position, high, prepare_s)]
-    assert position <= ends[0] <= ends[1]  # type: ignore[operator]
-    ends = [end_offset(position, prepare_s, low), end_offset(position, prepare_s, high)]
-    assert position <= ends[0] <= ends[1]  # type: ignore[operator]
+    # Beyond the greatest offset of Kafka there is none.
+    for terms in (((low, prepare_s), (high, prepare_s)), ((prepare_s, low), (prepare_s, high))):
+        first, second = (end if end is not None else 2**63 for end in (end_offset(position, *of) for of in terms))
+        assert position <= first <= second
 
 
 def test_the_end_is_reached_when_the_rate_has_filled_what_is_left() -> None:
