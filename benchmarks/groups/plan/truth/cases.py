@@ -55,6 +55,11 @@ class TruthCase:
     throttle_ratio: float | None = None
     partitions: int = 1
 
+    @property
+    def required_bytes_per_s(self) -> float:
+        """What a throttle has to exceed at the leader, which sends all that is written to every other replica."""
+        return self.write_bytes_per_s * self.partitions * (len({*self.before, *self.after}) - 1)
+
 
 Shape = tuple[str, tuple[int, ...], tuple[int, ...]]
 _COPIES: tuple[Shape, ...] = (

@@ -16,8 +16,8 @@ requested without a throttle.
 ``plan_truth_cases`` is the number of cases that were recorded: only with 60 is the goal judged as written.
 
 A run can be made in parts. Cases recorded in ``benchmarks/parts/plan_truth`` with the same code count and are not
-repeated. ``--parts`` chooses troubles, ``--items`` limits the number of cases that are recorded in this run. ``small``
-needs root, and ``tiered`` the storage manager of ``make setup``.
+repeated, unless the cluster could not be read then. ``--parts`` chooses troubles, ``--items`` limits the number of cases
+that are recorded in this run. ``small`` needs root, and ``tiered`` the storage manager of ``make setup``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def measure(on_progress: OnProgress, options: PlanTruthOptions) -> list[Figure]:
     folder, most = parts("plan_truth", __name__), options.items
     for trouble in options.parts:
         numbers = [n for n, case in enumerate(CASES) if case.trouble == trouble]
-        left = [n for n in numbers if read_record(folder, _name(n)) is None][:most]
+        left = [n for n in numbers if _counted(folder, n) is None][:most]
         most -= len(left)
         if left:
             stage = TruthStage(Trouble(trouble), {n: CASES[n] for n in left}, on_progress)
@@ -77,8 +77,14 @@ def figures(records: list[dict[str, Any]], on_progress: OnProgress) -> list[Figu
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    records = (read_record(folder, _name(number)) for number in range(len(CASES)))
+    records = (_counted(folder, number) for number in range(len(CASES)))
     return [record for record in records if record is not None]
+
+
+def _counted(folder: Path, number: int) -> dict[str, Any] | None:
+    """Return the record of a case; None if there is none, or if the cluster could not be read."""
+    record = read_record(folder, _name(number))
+    return None if record is None or "void" in record else record
 
 
 def _name(number: int) -> str:

@@ -149,7 +149,11 @@ class TruthStage:
         names = [TopicPartition(topic, n) for n in range(case.partitions)]
         plan = ReassignmentPlan(tuple(TargetAssignment(name, case.after) for name in names))
         with self._load(bench, case, topic):
-            result = _planned(settings, plan, case)
+            try:
+                result = _planned(settings, plan, case)
+            except HeadroomError as error:
+                self._on_progress(f"{case.name}: void: {error}")
+                return {"case": case.name, "void": str(error)}
             said = said_of(result)
             within_s = _longest_s(result)
             record: dict[str, Any] = {"case": case.name, "said": said.value, "within_s": within_s}
@@ -249,23 +253,18 @@ class TruthStage:
 
 
 def _planned(settings: Settings, plan: ReassignmentPlan, case: TruthCase) -> PlanResult | HeadroomError:
-    """Return what ``headroom plan`` finds, or why it refuses the plan."""
+    """Return what ``headroom plan`` finds, or why it refuses the plan.
+
+    Raises:
+        HeadroomError: the cluster could not be read.
+    """
     policy = ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity)
+    throttle = None if case.throttle_ratio is None else round(case.throttle_ratio * case.required_bytes_per_s)
+    state = read_live_state(settings, plan, every_partition=False)
     try:
-        state = read_live_state(settings, plan, every_partition=False)
-        result = estimate_plan(plan, state, EstimateRequest(policy), "the plan")
-        if case.throttle_ratio is None:
-            return result
-        return estimate_plan(plan, state, EstimateRequest(policy, _share(result, case.throttle_ratio)), "the plan")
+        return estimate_plan(plan, state, EstimateRequest(policy, throttle), "the plan")
     except HeadroomError as error:
         return error
-
-
-def _share(result: PlanResult, ratio: float) -> int:
-    least = max((need.known_required_bytes_per_s for need in result.estimate.needs), default=0.0)
-    if not least:
-        raise failure("a throttle that is too low was wanted, and nothing is required")
-    return round(least * ratio)
 
 
 def _longest_s(result: PlanResult | HeadroomError) -> float | None:
