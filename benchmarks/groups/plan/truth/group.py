@@ -16,8 +16,8 @@ requested without a throttle.
 ``plan_truth_cases`` is the number of cases that were recorded: only with 60 is the goal judged as written.
 
 A run can be made in parts. Cases recorded in ``benchmarks/parts/plan_truth`` with the same code count and are not
-repeated, unless the cluster could not be read then. ``--parts`` chooses troubles, ``--items`` limits the number of cases
-that are recorded in this run. ``small`` needs root, and ``tiered`` the storage manager of ``make setup``.
+repeated, unless the cluster could not be read then. ``--parts`` chooses troubles. ``--items`` limits the number of
+cases that are recorded in this run. ``small`` needs root, and ``tiered`` the storage manager of ``make setup``.
 """
 
 from __future__ import annotations
