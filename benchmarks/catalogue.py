@@ -37,6 +37,7 @@ from benchmarks.groups.mirror import group as mirror
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
 from benchmarks.groups.plan import tiered
+from benchmarks.groups.plan.truth import group as plan_truth
 from benchmarks.groups.precision import group as precision
 from benchmarks.groups.proposals import group as proposals
 from benchmarks.groups.reassign import crash_points
@@ -241,10 +242,17 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
     ),
     BenchGroup(
         "plan",
-        "How long does a plan of 200,000 partitions take, and are made plans and lists as good as Kafka's?",
+        "How long does a plan of 200,000 partitions take, and do made plans, lists and needs keep what they should?",
         None,
         plan.measure,
         plan.PlanTimeOptions,
+    ),
+    BenchGroup(
+        "plan_truth",
+        "Does what a plan says come, with brokers that are down, unreadable, cordoned or full?",
+        None,
+        plan_truth.measure,
+        plan_truth.PlanTruthOptions,
     ),
     BenchGroup(
         "tiered",

@@ -160,7 +160,7 @@ class PlanResult:
                 f"cluster.replication_capacity leaves less than the margin of {self.policy.margin_ratio:g} above the "
                 "required rate: a rise of the write rate makes the throttle too low."
             )
-        if self.in_flight and not estimate.needs and estimate.copied_bytes != 0:
+        if self.in_flight and not any(n.copies for n in estimate.needs) and estimate.copied_bytes != 0:
             warnings.append("No throttle limits the copies that run: their time depends on network and disks alone.")
         return warnings
 

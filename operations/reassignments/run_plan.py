@@ -8,6 +8,7 @@ from functools import cached_property
 
 from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.directory_moves import directory_moves
@@ -93,15 +94,19 @@ class PlannedRun:
         return electable_leads(self.batches, self.snapshot, self.record)
 
     def required_bytes_per_s(self, changes: BatchChanges) -> float | None:
-        """Return the rate that the throttle of a batch has to exceed; None if write rates are unknown.
+        """Return the rate that the throttle of a batch has to exceed; None if write rates are unknown."""
+        limited = self.limiting_loads(changes)
+        if any(load.required_bytes_per_s is None for load in limited):
+            return None
+        return max((required_bytes_per_s(load) for load in limited), default=0.0)
+
+    def limiting_loads(self, changes: BatchChanges) -> list[ThrottleLoad]:
+        """Return the load of every broker and role whose throttle limits replicas during a batch.
 
         Leads that are given up before the copies count on the brokers that get them.
         """
         loads = loads_of_batch(self._with_leads_given_up, changes.moves, changes.rates)
-        limited = [load for load in loads if load.limited_replicas]
-        if any(load.required_bytes_per_s is None for load in limited):
-            return None
-        return max((required_bytes_per_s(load) for load in limited), default=0.0)
+        return [load for load in loads if load.limited_replicas]
 
     @cached_property
     def _with_leads_given_up(self) -> RunSnapshot:

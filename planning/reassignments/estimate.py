@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +51,7 @@ class ThrottleNeed:
         required_bytes_per_s: listed traffic of all followers, which a throttle has to exceed; None if unknown.
         known_required_bytes_per_s: known part of it.
         recommended_bytes_per_s: throttle that is enough here; None if the capacity is too low, or traffic is unknown.
-        copies: number of new replicas that copy.
+        copies: number of new replicas that copy; 0 if the throttle limits replicas of others alone.
         remaining_bytes: bytes that they copy; None if unknown.
         alone_s: time for that at the throttle of the estimate, bytes / (throttle - required), seconds; infinite if it
             never ends, None if unknown.
@@ -76,7 +76,7 @@ class MoveEstimate:
     Attributes:
         changes: replicas added and removed, and lists.
         lists: throttled replica lists of the move, by topic: those of the plan, or those in force if it runs already.
-        needs: need of every broker and role that limits copies, in ascending order.
+        needs: need of every broker and role that gets the throttle and limits replicas, in ascending order.
         recommendation: one rate for all brokers; None if nothing copies behind a throttle.
         throttle_bytes_per_s: the throttle that times and what-ifs hold for; None if none was given or is enough.
         usual_rule_bytes_per_s: highest write rate of a broker, which the usual rule wants a throttle to exceed; None if
@@ -138,6 +138,7 @@ def estimate(
     traffic = planned_traffic(state, changes, {} if in_flight else lists)
     times = MoveTimes(traffic, state, OtherReplication(state, policy.capacity_bytes_per_s).ceilings(traffic), in_flight)
     loads = worse_loads(times.before, times.after)
+    loads = sorted([*loads, *_loads_of_others(changes, traffic, state, loads, in_flight)], key=lambda d: d.broker_role)
     recommendation = recommend(
         [replace(load, throttle_bytes_per_s=0.0) for load in loads],
         policy,
@@ -211,8 +212,8 @@ def _lists_in_force(changes: PlanChanges, state: ClusterState) -> Mapping[str, T
 def _need(
     load: ThrottleLoad, times: MoveTimes, state: ClusterState, policy: ThrottlePolicy, throttle: int | None
 ) -> ThrottleNeed:
-    broker = state.brokers[load.broker]
-    in_force = broker.leader_bytes_per_s if load.role is Role.LEADER else broker.follower_bytes_per_s
+    copies = times.copies.get(load.broker_role, 0)
+    alone_s = None if throttle is None else times.alone_s(load, throttle)
     in_sync = None if load.in_sync_bytes_per_s is None else load.known_in_sync_bytes_per_s
     return ThrottleNeed(
         broker_role=load.broker_role,
@@ -220,10 +221,10 @@ def _need(
         required_bytes_per_s=load.required_bytes_per_s,
         known_required_bytes_per_s=load.known_required_bytes_per_s or 0.0,
         recommended_bytes_per_s=_sufficient_throttle(load, policy),
-        copies=times.copies[load.broker_role],
+        copies=copies,
         remaining_bytes=load.remaining_bytes,
-        alone_s=None if throttle is None else times.alone_s(load, throttle),
-        in_force_bytes_per_s=in_force,
+        alone_s=alone_s if copies or throttle is None else 0.0,
+        in_force_bytes_per_s=_rate_in_force(state, load.broker_role),
     )
 
 
@@ -237,6 +238,58 @@ def _sufficient_throttle(load: ThrottleLoad, policy: ThrottlePolicy) -> int | No
         return enough
     in_time = math.ceil(required + load.remaining_bytes / policy.finish_within_s)
     return max(enough, in_time) if in_time <= policy.most_bytes_per_s else None
+
+
+def _loads_of_others(
+    changes: PlanChanges,
+    traffic: PlannedTraffic,
+    state: ClusterState,
+    loads: Collection[ThrottleLoad],
+    in_flight: bool,
+) -> list[ThrottleLoad]:
+    """Return the loads of the brokers and roles that get the throttle and limit replicas of others alone.
+
+    Every replica from before is in the leader list, so its broker gets the rate, although it sends no copy. Other
+    replicas that are behind may be in lists in force there, and the rate would hold them back.
+    """
+    if not state.lists:
+        return []
+    limiting = {
+        BrokerRole(broker, role)
+        for target, placement in zip(changes.gaining, changes.placements, strict=True)
+        for role, brokers in ((Role.LEADER, placement.before), (Role.FOLLOWER, target.replicas))
+        for broker in brokers
+        if role is Role.LEADER or broker not in placement.before
+    }
+    sums, others = traffic.worst, limiting - {load.broker_role for load in loads}
+    found = []
+    for index in np.flatnonzero(sums.behind > 0).tolist():
+        role = traffic.broker_role(index)
+        own = _rate_in_force(state, role)
+        if role not in others or (in_flight and own is None):
+            continue
+        known = not sums.unknown[index]
+        found.append(
+            ThrottleLoad(
+                broker=role.broker,
+                role=role.role,
+                throttle_bytes_per_s=float(own or 0.0) if in_flight else 0.0,
+                in_sync_bytes_per_s=float(sums.in_sync[index]) if known else None,
+                required_bytes_per_s=float(sums.required[index]) if known else None,
+                limited_replicas=int(sums.behind[index]),
+                free_replicas=0,
+                # Of the plan nothing is copied there.
+                remaining_bytes=0,
+                known_in_sync_bytes_per_s=float(sums.in_sync[index]),
+                known_required_bytes_per_s=float(sums.required[index]),
+            )
+        )
+    return found
+
+
+def _rate_in_force(state: ClusterState, role: BrokerRole) -> int | None:
+    broker = state.brokers[role.broker]
+    return broker.leader_bytes_per_s if role.role is Role.LEADER else broker.follower_bytes_per_s
 
 
 def _table_rates(recommendation: ThrottleRecommendation | None, throttle: int | None) -> list[int]:

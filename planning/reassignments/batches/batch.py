@@ -20,7 +20,8 @@ class ReassignmentBatch:
 
     Attributes:
         assignments: target replicas, in the order of their names.
-        required_bytes_per_s: rate that the throttle of each broker and role has to exceed; empty if nothing is copied.
+        required_bytes_per_s: rate that the throttle of each broker and role has to exceed, in whatever order expected
+            leader switches come; empty if nothing is copied.
         copied_bytes: bytes that each broker and role sends or receives.
         throttle_bytes_per_s: throttle of the batch; None if nothing is copied.
         unknown_rates: copied partitions whose write rate is unknown and counts as 0.
@@ -50,9 +51,9 @@ def batches_of(needs: CopyNeeds, batch: Ints) -> list[ReassignmentBatch]:
     numbers, batch = np.unique(batch, return_inverse=True)
     shape = len(numbers), len(needs.roles)
     key = batch[needs.copy] * shape[1] + needs.role
-    required = np.bincount(key, needs.required_bytes_per_s, shape[0] * shape[1]).reshape(shape)
+    required = np.bincount(key, needs.most_bytes_per_s, shape[0] * shape[1]).reshape(shape) + needs.besides_bytes_per_s
     copied = np.bincount(key, needs.copied_bytes, shape[0] * shape[1]).reshape(shape)
-    takes_part = np.bincount(key, minlength=shape[0] * shape[1]).reshape(shape) > 0
+    takes_part = np.bincount(key[needs.limits], minlength=shape[0] * shape[1]).reshape(shape) > 0
     copies = np.bincount(key[needs.copies], minlength=shape[0] * shape[1]).reshape(shape) > 0
     unknown_rates = np.bincount(batch[~needs.rate_known], minlength=shape[0]).tolist()
     unknown_sizes = np.bincount(batch[~needs.size_known], minlength=shape[0]).tolist()

@@ -321,8 +321,9 @@ def _check(needs: CopyNeeds, policy: BatchPolicy) -> None:
     if unknown:
         rule = f"cannot be fitted to --max-throttle, because the write rate of {unknown} partitions is unknown"
         raise HeadroomError(_SUBJECT, rule, "Wait until it is known, or use --batches with a number.")
-    largest = int(needs.required_bytes_per_s.argmax())
-    alone = float(needs.required_bytes_per_s[largest])
+    of_entries = np.where(needs.limits, needs.most_bytes_per_s + needs.besides_bytes_per_s[needs.role], 0.0)
+    largest = int(of_entries.argmax())
+    alone = float(of_entries[largest])
     if alone > policy.limit_bytes_per_s:
         needed = rate_text(alone * policy.margin_ratio)
         rule = f"needs a throttle of {needed} in a batch of its own, more than --max-throttle allows"

@@ -47,14 +47,16 @@ class Packer:
         self._count = len(needs)
         self._many = many
         # The entries of a copy as a row. Rows are filled up with a role that no copy has.
-        self._role_count = len(needs.roles) + 1
-        rates, sizes = needs.required_bytes_per_s, needs.copied_bytes.astype(np.float64)
+        rates = np.where(needs.limits, needs.most_bytes_per_s, 0.0)
+        sizes = needs.copied_bytes.astype(np.float64)
         self._most_bytes_per_s, most_bytes = (self._largest_sum(needs, amounts) for amounts in (rates, sizes))
         by_rate, by_size = self._shares(rates, self._most_bytes_per_s), self._shares(sizes, most_bytes)
         at = needs.copy, np.arange(len(needs.copy)) - np.searchsorted(needs.copy, needs.copy)
         shape = self._count, int(at[1].max(initial=0)) + 1
         self._roles = np.full(shape, len(needs.roles), np.int64)
-        self._roles[at] = needs.role
+        # What limits nothing takes no room.
+        self._roles[at] = np.where(needs.limits, needs.role, len(needs.roles))
+        self._besides = np.append(needs.besides_bytes_per_s, 0.0)
         self._rates = np.zeros(shape)
         self._rates[at] = rates
         rate_shares, shares = np.zeros(shape), np.zeros(shape)
@@ -87,7 +89,7 @@ class Packer:
             limit_bytes_per_s: largest required rate of a broker and role in one batch; infinity if there is no limit.
         """
         weights, order = self._weights[packing], self._orders[packing]
-        filling = _Filling(self._roles, self._rates, weights, self._role_count, batches, limit_bytes_per_s)
+        filling = _Filling(self._roles, self._rates, weights, self._besides, batches, limit_bytes_per_s)
         if self._count <= self._many:
             fits = filling.add_each(order, packing is Packing.FIRST_FIT)
             return filling.batch if fits else None
@@ -106,7 +108,7 @@ class _Filling:
         roles: brokers and roles of each copy, (copies, entries).
         rates: required rates there, bytes per second.
         weights: shares of the whole load there.
-        role_count: number of brokers and roles.
+        besides: rate at each broker and role that counts in every batch, bytes per second.
         batches: number of batches.
         limit_bytes_per_s: largest required rate of a broker and role in one batch.
 
@@ -115,13 +117,13 @@ class _Filling:
     """
 
     def __init__(
-        self, roles: Ints, rates: Floats, weights: Floats, role_count: int, batches: int, limit_bytes_per_s: float
+        self, roles: Ints, rates: Floats, weights: Floats, besides: Floats, batches: int, limit_bytes_per_s: float
     ) -> None:
         self._roles, self._rates, self._weights = roles, rates, weights
         self._batches = batches
         self._limit = limit_bytes_per_s
-        self._loads = np.zeros((role_count, batches))
-        self._used = np.zeros((role_count, batches))
+        self._loads = np.zeros((len(besides), batches))
+        self._used = np.repeat(besides[:, None], batches, axis=1)
         self._counts = np.zeros(batches)
         self.batch = np.zeros(len(roles), np.int64)
 
@@ -169,7 +171,7 @@ class _Filling:
         batch = np.argsort(scores, axis=1, kind="stable")[every, turn]
         key = (roles * self._batches + batch[:, None]).ravel()
         used = self._used + np.bincount(key, rates.ravel(), self._used.size).reshape(self._used.shape)
-        if used.max() > self._limit:
+        if used[roles, batch[:, None]].max() > self._limit:
             return self.add_each(order)
         self.batch[order] = batch
         self._used = used

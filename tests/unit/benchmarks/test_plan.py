@@ -11,6 +11,8 @@ from benchmarks.groups.plan.kafka_lists import PLANS, entries, twin_plans
 from benchmarks.groups.plan.kafka_placer import generated_plan
 from benchmarks.groups.plan.large_plan import large_move, plan_seconds
 from benchmarks.groups.plan.made_plans import Spread, Task, copied_bytes, spread, tasks
+from benchmarks.groups.plan.run_needs import need_figures
+from headroom.operations.reassignments.run_plan import PlannedRun
 from headroom.planning.reassignments.generation.request import PlanRequest
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.throttles.replica_lists import TopicLists
@@ -88,3 +90,20 @@ def test_a_large_plan_is_timed_with_its_batches() -> None:
     state, plan = large_move(Random(1), partition_count=30)
     assert (len(plan), len(state.brokers)) == (30, 60)
     assert all(seconds > 0 for seconds in plan_seconds(plan, state))
+
+
+def test_plan_and_run_need_the_same_of_random_plans() -> None:
+    problems: list[str] = []
+    differs, compared = need_figures(25, problems.append)
+    assert (differs.value, problems) == (0, [])
+    assert compared.value > 200
+
+
+def test_a_need_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that forgets that a broker limits replicas needs less than its plan says."""
+    whole = PlannedRun.limiting_loads
+    monkeypatch.setattr(PlannedRun, "limiting_loads", lambda run, changes: whole(run, changes)[1:])
+    problems: list[str] = []
+    differs, _ = need_figures(5, problems.append)
+    assert differs.value > 0
+    assert "by plan, None by run" in problems[0]

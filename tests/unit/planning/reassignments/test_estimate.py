@@ -56,6 +56,24 @@ def test_in_sync_traffic_of_a_partition_that_gains_nothing_stays_out() -> None:
     assert found.needs[0].required_bytes_per_s == 2e6
 
 
+def test_a_broker_that_gets_the_throttle_and_limits_replicas_of_others_alone_has_a_need() -> None:
+    """Partition 1 is behind on broker 4, listed at its leader 2, which gets the rate because it may lead partition 0.
+
+    Broker 2 sends 3 MB/s to it. Partition 0 needs 2 MB/s at its leader.
+    """
+    behind = placed(1, (2, 4), isr=(2,), write_bytes_per_s=3.0 * MB)
+    lists = {"t": TopicLists("1:2", None)}
+    found = estimated(state_of([placed(0, (1, 2)), behind], lists=lists), plan_of({0: (3, 2)}))
+    needs = {n.broker_role: (n.required_bytes_per_s, n.copies, n.alone_s) for n in found.needs}
+    assert needs[BrokerRole(2, Role.LEADER)] == (3e6, 0, 0.0)
+    # 3 MB/s and the margin of 1.2.
+    assert found.throttle_bytes_per_s == 3_600_000
+    # In the follower list it would be limited by broker 4, which has no part in the plan.
+    lists = {"t": TopicLists(None, "1:4")}
+    found = estimated(state_of([placed(0, (1, 2)), behind], lists=lists), plan_of({0: (3, 2)}))
+    assert {n.broker_role for n in found.needs} == {BrokerRole(1, Role.LEADER), BrokerRole(3, Role.FOLLOWER)}
+
+
 def test_leaders_before_and_after_the_switch_that_kafka_makes() -> None:
     """Broker 2 is the first target replica of both and in sync: it leads both soon, and requires 8 MB/s then."""
     plan = plan_of({0: (2, 3), 1: (2, 3)})

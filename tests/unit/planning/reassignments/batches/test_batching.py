@@ -21,6 +21,7 @@ from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.generation.planner import make_plan
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.support.random_placements import carried_out, cluster_state, cluster_states, placement, plan_requests
@@ -88,6 +89,36 @@ def test_no_batch_needs_more_than_the_limit_whatever_leads_switch_meanwhile(
         assert max(sums.values(), default=0.0) * MARGIN_RATIO <= limit * (1 + 1e-12)
         # The smallest rate covers every such state, and none of its own.
         assert max(sums.values(), default=0.0) <= batch.smallest_bytes_per_s
+
+
+def test_traffic_in_lists_in_force_counts_in_every_batch() -> None:
+    """A list of every replica names foo-2 too, which does not move: 3 B/s of broker 0 to its follower on broker 1.
+
+    foo-0 and foo-1 of 1 B/s get a third replica each: 2 B/s at their leader 0, and 1 B/s at the other partition's
+    leader too, because its follower on broker 1 is listed. Broker 1 is no leader, and gets no copy.
+    """
+    partitions = [placement("foo", n, [0, 1], 100, rate) for n, rate in enumerate((1.0, 1.0, 3.0))]
+    state = replace(cluster_state([0, 1, 2], partitions), lists={"foo": TopicLists("*", "*")})
+    plan = plan_of((0, (0, 1, 2)), (1, (0, 1, 2)))
+    at = BrokerRole(0, Role.LEADER), BrokerRole(2, Role.FOLLOWER)
+    cut = cut_into_batches(state, plan, BatchPolicy(2))
+    assert [batch.required_bytes_per_s for batch in cut.batches] == [{at[0]: 6.0, at[1]: 1.0}] * 2
+    together = cut_into_batches(state, plan, BatchPolicy(1))
+    assert together.batches[0].required_bytes_per_s == {at[0]: 7.0, at[1]: 2.0}
+    # A batch of its own needs 6 B/s, and 7.2 with the margin.
+    assert len(cut_into_batches(state, plan, BatchPolicy(max_throttle_bytes_per_s=7.5)).batches) == 2
+    with pytest.raises(HeadroomError, match="in a batch of its own"):
+        cut_into_batches(state, plan, BatchPolicy(max_throttle_bytes_per_s=7.0))
+
+
+def test_a_broker_that_gets_the_throttle_and_limits_replicas_of_others_alone_counts_in_a_batch() -> None:
+    """bar-0 is behind on broker 2, listed at its leader 1, which gets the rate because it may lead foo-0."""
+    behind = placement("bar", 0, [1, 2], 100, 5.0, isr=[1])
+    state = cluster_state([0, 1, 2], [placement("foo", 0, [0, 1], 100, 1.0), behind])
+    state = replace(state, lists={"bar": TopicLists("0:1", None)})
+    (batch,) = cut_into_batches(state, plan_of((0, (2, 0))), BatchPolicy(1)).batches
+    expected = {BrokerRole(0, Role.LEADER): 2.0, BrokerRole(1, Role.LEADER): 5.0, BrokerRole(2, Role.FOLLOWER): 1.0}
+    assert batch.required_bytes_per_s == expected
 
 
 @given(plans(), st.none() | st.integers(1, 8), st.booleans())

@@ -1,0 +1,1 @@
+"""Group ``plan_truth``: what plans said beside what came."""
