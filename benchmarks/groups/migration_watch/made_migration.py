@@ -38,16 +38,7 @@ class MadeMigration:
 
     def facts(self, at_s: float) -> MigrationFacts:
         """Return what a collector knows at a time, seconds; from second 30 on."""
-        before, long_before = at_s - _LOG_RATE_S, at_s - _GROUP_RATE_S
-        origin, target = (
-            ClusterFacts(
-                now=self._reading(cluster, at_s),
-                before=self._reading(cluster, before),
-                long_before=self._reading(cluster, long_before),
-                last_groups=dict.fromkeys(self._readers, True),
-            )
-            for cluster in (ORIGIN, TARGET)
-        )
+        origin, target = (self._facts(cluster, at_s) for cluster in (ORIGIN, TARGET))
         assert origin.now is not None
         return MigrationFacts(
             self._agreements,
@@ -102,6 +93,10 @@ class MadeMigration:
         producers = [RouterReport(name, "i", "producer", "all", agreed=agreed) for name in _PRODUCERS]
         consumers = [RouterReport(name, "i", "consumer", agreed=agreed) for name in _CONSUMERS]
         return {report.router: report for report in (*producers, *consumers)}
+
+    def _facts(self, cluster: str, at_s: float) -> ClusterFacts:
+        now, before, long_before = (self._reading(cluster, at_s - ago_s) for ago_s in (0, _LOG_RATE_S, _GROUP_RATE_S))
+        return ClusterFacts(now, before, long_before, last=now)
 
     def _reading(self, cluster: str, at_s: float) -> ClusterReading:
         read_ms = self.begin_ms + round(1000 * at_s)

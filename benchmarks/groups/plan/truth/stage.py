@@ -132,7 +132,7 @@ class TruthStage:
                 alter_configs(link, [change], _REQUEST_S)
         elif self._trouble is Trouble.UNREADABLE:
             # Nothing listens there.
-            endpoints = {**bench.settings.collect.endpoints, TROUBLED: "127.0.0.1:1"}
+            endpoints = {**bench.settings.collect.endpoints, str(TROUBLED): "127.0.0.1:1"}
             return replace(bench.settings, collect=replace(bench.settings.collect, endpoints=endpoints))
         return bench.settings
 
