@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from headroom.cluster.collector.migration.cluster_reader import ClusterReading
-
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts
+from headroom.cluster.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MigrationStatus, PartitionAgreement, RouterReport
