@@ -55,6 +55,17 @@ class SyncPlace(NamedTuple):
             raise HeadroomError(self.name.topic, "has an unknown log end", "See that it has a leader.")
         return log.start, log.end
 
+    def require_same(self, before: MigratingTopic) -> None:
+        """Check that records that were read are of the topic, and of the leader, that were there before.
+
+        Raises:
+            HeadroomError: they may not be.
+        """
+        now = self.topic_of(self.cluster.topics([self.name.topic]))
+        if (now.topic_id, now.leader_epochs) != (before.topic_id, before.leader_epochs):
+            rule = "was created again, or got another leader, while it was read"
+            raise HeadroomError(self.name.topic, rule, "Read it again.")
+
 
 def find_sync_topic(
     origin: MigrationCluster, origin_topics: ClusterTopics, target: MigrationCluster, target_topics: ClusterTopics

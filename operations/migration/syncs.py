@@ -57,15 +57,20 @@ def read_reader_syncs(
     syncs = {name: _pairs(own) for name, own in records.items()}
     if kept is None:
         return syncs
+    earlier: dict[TopicPartition, list[tuple[int, int]]] = {}
     try:
-        for name, offset in committed.items():
-            first = next((record for record in records.get(name, ()) if record.is_valid), None)
-            if first is not None and nearest_sync(syncs[name], offset) is None:
+        for name, own in records.items():
+            first = next((record for record in own if record.is_valid), None)
+            if first is not None and nearest_sync(syncs[name], committed[name]) is None:
                 identity = _identity(clusters, topic, on_both[name.topic], name.partition)
-                syncs[name] = [*kept.before(identity, first, offset, partial(_epoch_ends, place, topic)), *syncs[name]]
+                earlier[name] = kept.before(identity, first, committed[name], partial(_epoch_ends, place, topic))
+        if any(earlier.values()):
+            # The offsets of another topic, or of another leader's log, would not fit to those that were kept.
+            place.require_same(topic)
     except HeadroomError as error:
         on_note(f"Kept offset syncs are not used: {error}")
-    return syncs
+        return syncs
+    return {name: [*earlier.get(name, ()), *own] for name, own in syncs.items()}
 
 
 def _read_topic(

@@ -108,7 +108,7 @@ class SyncFollower:
             if self._reader is None:
                 self._reader = self._open.enter_context(place.cluster.reader())
             records = list(islice(sync_records(self._reader, place.name, begin, end), self._most_syncs))
-            _require_same(place, topic)
+            place.require_same(topic)
         is_all = len(records) < self._most_syncs
         read_to = max(begin, end) if is_all else records[-1].offset + 1
         epoch = topic.leader_epochs.get(place.name.partition)
@@ -150,15 +150,3 @@ def _continues(known: _Position, place: SyncPlace, topic: MigratingTopic, end: i
     ends = place.cluster.epoch_ends({place.name.topic: topic}, {place.name: [known.leader_epoch]})
     epoch_end = ends.get(place.name, {}).get(known.leader_epoch)
     return epoch_end is not None and epoch_end >= known.offset
-
-
-def _require_same(place: SyncPlace, before: MigratingTopic) -> None:
-    """Check that the records are of the topic, and of the leader, that were asked for.
-
-    Raises:
-        HeadroomError: they may not be.
-    """
-    now = place.topic_of(place.cluster.topics([place.name.topic]))
-    if (now.topic_id, now.leader_epochs) != (before.topic_id, before.leader_epochs):
-        rule = "was created again, or got another leader, while it was read"
-        raise HeadroomError(place.name.topic, rule, "The next reading begins again.")

@@ -416,6 +416,23 @@ def test_a_kept_sync_that_may_be_void_is_not_used(
     assert translated(compacted, target, kept=kept_in(tmp_path, rows)).offsets[0].target_offset is None
 
 
+def test_kept_syncs_are_not_used_if_the_topic_gets_another_leader_meanwhile(
+    compacted: FakeMigrationCluster, target: FakeMigrationCluster, tmp_path: Path
+) -> None:
+    notes: list[str] = []
+    kept = kept_in(tmp_path, CHAIN)
+    epoch_ends = compacted.epoch_ends
+
+    def with_a_switch(topics: Any, epochs: Any) -> Any:
+        found = epoch_ends(topics, epochs)
+        compacted.leader_epochs[SYNCS] = 4
+        return found
+
+    compacted.epoch_ends = with_a_switch  # type: ignore[method-assign]
+    assert translated(compacted, target, notes=notes, kept=kept).offsets[0].target_offset is None
+    assert "got another leader, while it was read" in notes[0]
+
+
 def test_without_a_store_or_with_one_that_cannot_be_read_the_topic_alone_counts(
     compacted: FakeMigrationCluster, target: FakeMigrationCluster, tmp_path: Path
 ) -> None:
