@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from kafka import TopicPartition as KafkaName
 
 from headroom.cli.config.load import load_settings
+from headroom.cli.demo.beside import CommandBeside
 from headroom.cli.demo.command import demo
 from headroom.cli.demo.migration.answers import AnsweredRecord, Read, RecordAnswers, RecordCounts, count_records
 from headroom.cli.demo.migration.applications import BillingReader, OrderWriter
@@ -27,7 +28,7 @@ from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
-DEADLINE_S = 30
+DEADLINE_S = 120
 
 
 def answered(*offsets: int) -> RecordAnswers:
@@ -318,6 +319,17 @@ def test_applications_lose_and_double_nothing_as_they_are_restarted() -> None:
     counts = count_records(writer.answers, reader.read)
     assert counts.acknowledged == len(log.values) > 40
     assert counts == RecordCounts(counts.acknowledged, 0, counts.acknowledged, 0, 0, 0, 0)
+
+
+def test_a_command_beside_passes_on_its_lines_and_then_its_exit_code(tmp_path: Path) -> None:
+    lines: list[str] = []
+    # Where there is no cluster, the settings are refused at once.
+    words = ["migration", "run", "orders", "--name", "move", "--method", "routed", "--config", str(tmp_path / "none")]
+    with CommandBeside(words, lines.append) as command:
+        await_true(lambda: command.code is not None)
+    assert command.code == 1
+    assert any("none" in line for line in lines)
+    assert not any(line.endswith("\n") for line in lines)
 
 
 def test_an_application_that_fails_says_so() -> None:

@@ -104,6 +104,15 @@ def test_with_execute_it_runs_to_its_goal(stage: MigrationStage) -> None:
     )
 
 
+def test_with_its_parent_it_ends_when_that_does(stage: MigrationStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops: list[Any] = []
+    monkeypatch.setattr(run_command, "end_with_parent", stops.append)
+    assert run(*ROUTED).exit_code == 0
+    assert stops == []
+    assert run(*ROUTED, "--with-parent").exit_code == 0
+    assert isinstance(stops[0], StageStop)
+
+
 def test_what_was_agreed_is_shown_with_its_next_step(stage: MigrationStage) -> None:
     stage.run(goal=RunGoal.STARTED)
     result = run(*ROUTED, "--until", "aged", "--drop")
