@@ -150,23 +150,26 @@ def switch_leader(cluster: BenchCluster, topic: str, partition: int) -> int:
         HeadroomError: it kept its leader, also after broker failures had passed.
     """
     name = TopicPartition(topic, partition)
+    seen: list[int] = []
     with closing(cluster.connect()) as admin:
-        before = _described(admin, name)["leader_id"]
-        led_by = [before]
 
         def is_switched() -> bool:
             with suppress(KafkaError):
                 found = _described(admin, name)
-                others = [broker for broker in found["isr_nodes"] if broker != before]
-                if found["leader_id"] == before and others:
+                leader = found["leader_id"]
+                # While there is none, the one before may come back.
+                if leader == _NO_LEADER:
+                    return False
+                seen.append(leader)
+                others = [broker for broker in found["isr_nodes"] if broker != leader]
+                if leader == seen[0] and others:
                     order = sorted(found["replica_nodes"], key=lambda broker: broker != others[0])
                     admin.alter_partition_reassignments({name: order})
                     admin.elect_leaders(PREFERRED, {topic: [partition]}, raise_errors=False)
-                led_by[0] = _described(admin, name)["leader_id"]
-            return led_by[0] not in (before, _NO_LEADER)
+            return bool(seen) and seen[-1] != seen[0]
 
         await_true(is_switched, _SWITCH_S, f"another leader of {topic}-{partition}")
-        return int(led_by[0])
+    return seen[-1]
 
 
 def _described(admin: KafkaAdminClient, name: TopicPartition) -> Mapping[str, Any]:
