@@ -143,7 +143,7 @@ class _Readers:
                 offset = min(self._end, self._written, round((time.monotonic() - began_s) * _PER_S * speed))
                 before = self.positions[group][-1][1] if self.positions[group] else 0
                 offset = max(before, offset)
-                self._consumers[group].commit({_PARTITION: OffsetAndMetadata(offset, "", -1)})
+                self._consumers[group].commit({_PARTITION: OffsetAndMetadata(offset)})
                 self.positions[group].append((time.monotonic(), offset))
 
 
