@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from headroom.cli.common.output import console, echo, print_first_rows
-from headroom.cli.common.parameters import Quantity
 from headroom.cli.common.progress import ProgressView
 from headroom.schemas.migrations import MigrationMethod
-from headroom.schemas.quantities import QuantityError, quote
 from headroom.schemas.text.amounts import UNKNOWN
 
 # Rows of a table on a terminal; JSON has all.
 _MAX_ROWS = 60
 
 
-class MigrationName(Quantity[str]):
-    """Name of a migration or a router: not empty, and without line breaks."""
+def require_names(context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> Any:
+    """Return names of migrations or routers, which are any text but none, and without line breaks.
 
-    name = "name"
-
-    def read(self, text: str) -> str:
-        """Return the name."""
-        if not text or not text.isprintable():
-            raise QuantityError(f"{quote(text)} is not a name", "Names are not empty, and have no line breaks.")
-        return text
+    Raises:
+        click.BadParameter: one is none.
+    """
+    for name in (value,) if isinstance(value, str) else value:
+        if not name.strip() or not name.isprintable():
+            raise click.BadParameter(f"{name!r} is not a name: it is empty, or has a line break.", context, parameter)
+    return value
 
 
 group_option = click.option("--group", required=True, metavar="NAME", help="Consumer group.")
-name_option = click.option("--name", required=True, type=MigrationName(), metavar="NAME", help="Name of the migration.")
+name_option = click.option(
+    "--name", required=True, metavar="NAME", callback=require_names, help="Name of the migration."
+)
 copied_option = click.option(
     "--method",
     type=click.Choice([MigrationMethod.MIRRORED.value, MigrationMethod.LINKED.value]),

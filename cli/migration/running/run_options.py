@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from headroom.cli.migration.options import MigrationName
+from headroom.cli.migration.options import require_names
 from headroom.operations.migration.running.run import MigrationRunRequest
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.planning.migration.run.seen import RunTerms
@@ -76,7 +76,7 @@ RUN_OPTIONS = (
         "--router",
         "routers",
         multiple=True,
-        type=MigrationName(),
+        callback=require_names,
         metavar="NAME",
         help="Process that uses headroom.routing, by the name that it has there; may be given several times. All have "
         "to agree before the start.",

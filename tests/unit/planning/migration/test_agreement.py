@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.migration import MigrationStatus, Split
+from headroom.planning.migration import MigrationStatus, Split, place
 from headroom.planning.migration.agreement import NextStep, readiness, refused_change, resumed_at, split_of
 from tests.unit.builders.agreements import agreement
 
@@ -170,3 +170,35 @@ def test_while_the_origin_is_down_a_group_continues_at_the_target_that_it_has_re
     down = replace(Split(10, 3), origin_up=False)
     assert resumed_at(down, 4, 5) == 12
     assert resumed_at(down, 4, None) == 4
+
+
+@given(
+    st.sampled_from(STATUSES[1:]),
+    st.booleans(),
+    st.none() | st.integers(0, 9),
+    st.integers(0, 5),
+    st.integers(0, 20),
+    st.none() | st.integers(0, 10),
+)
+def test_a_restart_continues_at_the_place_that_was_committed(
+    status: str, ignored: bool, origin_end: int | None, base: int, offset: int, before: int | None
+) -> None:
+    """As the routed consumer commits: the end offset on the origin first, unless the origin is over."""
+    split = Split(10, base, status, ignored, True, origin_end)
+    found = place(split, offset)
+    assert found is not None
+    if found.side == "origin":
+        on_origin, on_target = found.offset, None
+    else:
+        on_origin, on_target = (before if split.is_origin_over else 10), found.offset
+    resumed = place(split, resumed_at(split, on_origin, on_target))
+    assert resumed is not None
+    assert (resumed.side, resumed.offset) == (found.side, found.offset)
+
+
+@pytest.mark.parametrize(("base", "committed", "expected"), [(3, 3, None), (3, 4, 11), (0, 0, 10)])
+def test_the_base_alone_does_not_show_that_an_origin_that_is_down_was_passed(
+    base: int, committed: int, expected: int | None
+) -> None:
+    """A target that was in use before may have that offset of then; one that was not cannot."""
+    assert resumed_at(Split(10, base, origin_up=False), None, committed) == expected

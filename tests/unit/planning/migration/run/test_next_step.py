@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headroom.planning.migration.agreement import refused_change
 from headroom.planning.migration.readings import LogOffsets
-from headroom.planning.migration.run.next_step import RunGoal, has_reached, next_step
+from headroom.planning.migration.run.next_step import RunGoal, has_reached, is_done, next_step
 from headroom.planning.migration.run.seen import OriginReading, RunStep, RunTerms, SeenPartition
 from headroom.schemas.migrations import METHODS, STATUSES, MigrationMethod, PartitionAgreement
 from tests.unit.builders.agreements import agreement
@@ -222,7 +222,7 @@ READINGS = st.none() | st.builds(
 )
 
 
-@given(
+CASES = (
     st.builds(
         agreement,
         end_offset=OFFSET,
@@ -256,6 +256,9 @@ READINGS = st.none() | st.builds(
         accept_loss=st.booleans(),
     ),
 )
+
+
+@given(*CASES)
 def test_every_step_is_an_allowed_change_and_gives_a_reason_if_there_is_none(
     own: PartitionAgreement, at: SeenPartition, agreed: dict[str, int], terms: RunTerms
 ) -> None:
@@ -265,3 +268,35 @@ def test_every_step_is_an_allowed_change_and_gives_a_reason_if_there_is_none(
         assert found.after != own
     elif own.status != "aged":
         assert found.waits_for or found.refusal
+
+
+@given(*CASES)
+def test_a_run_is_not_done_while_it_has_to_refuse_or_to_give_something_up(
+    own: PartitionAgreement, at: SeenPartition, agreed: dict[str, int], terms: RunTerms
+) -> None:
+    if not is_done(own, at, terms, RunGoal.MIGRATED):
+        return
+    found = next_step(own, at, agreed, terms, 2)
+    assert found.refusal is None
+    if found.after is not None:
+        # Retention goes on by itself.
+        assert found.after == replace(own, status="aged", ignore_origin=found.after.ignore_origin)
+        assert found.after.ignore_origin == own.ignore_origin or at.is_origin_down
+
+
+@pytest.mark.parametrize("goal", list(RunGoal))
+def test_a_shorter_origin_is_looked_at_until_it_stays_or_comes_back(goal: RunGoal) -> None:
+    own, short = agreement(status="migrated"), seen(LogOffsets(0, 8, 8))
+    assert not is_done(own, short, TERMS, goal)
+    assert "ends before its end offset" in step(own, short).waits_for
+    assert is_done(own, seen(LogOffsets(0, 10, 10)), TERMS, goal) == (goal is not RunGoal.AGED)
+    assert is_done(replace(own, origin_end=8), short, TERMS, goal) == (goal is not RunGoal.AGED)
+    assert is_done(replace(own, status="aged"), short, TERMS, goal)
+
+
+def test_an_ignored_origin_ends_by_the_last_end_and_the_rate_of_the_agreement() -> None:
+    """The first reading of a run has no rate: 9 + 2/s x 10 s."""
+    of_topic = planned(origin_position=8, origin_offsets_per_s=2.0, origin_read_ms=40_000)
+    after = step(of_topic, seen(DOWN, last=OriginReading(9, None, 50_000)), ignore_origin=True).after
+    assert after is not None
+    assert after.end_offset == 29
