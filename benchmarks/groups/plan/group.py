@@ -24,8 +24,8 @@ when each batch begins. Both are the use cases of the commands. A difference is 
   moves.
 - A batch as it is cut needs the same where no leader is expected to switch. Otherwise it needs at least that: batches
   count the traffic of such a partition on both leaders.
-- A batch needs at most what the whole needs of the same broker and role, once leads that are given up first are given
-  up.
+- A batch needs at most what the whole needs of the same broker and role, in whatever order expected leader switches
+  come, once leads that are given up first are given up.
 - Without lists in force, a batch needs the same when it begins as before the run.
 - A run takes every throttle that the plan recommends, or finds enough.
 - Both refuse the same plans for the same reason; a plan that changes nothing is only of no use to estimate.

@@ -15,6 +15,7 @@ from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.operations.plans.estimating import BatchingRequest, EstimateRequest, estimate_plan
 from headroom.operations.plans.result import PlanResult
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
+from headroom.planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.estimate import expected_switches
@@ -138,6 +139,7 @@ class NeedComparison:
             return
         switched = _as_read(_unsized(self._state), with_leads_given_up(batches, self._snapshot))
         most = plan_needs(_estimate(self._drawn.plan, switched))
+        in_any_order = _in_any_order(self._drawn.plan, switched)
         assert cut.cut is not None, "batches were asked for"
         for number, batch in enumerate(batches):
             what, needs = f"batch {number + 1} of {len(batches)}", run_needs(run, number)
@@ -146,7 +148,7 @@ class NeedComparison:
             yield from self._as_cut(what, batch, switched, cut.cut.batches[number].required_bytes_per_s, needs)
             for role, (required, known) in needs.items():
                 limit, limit_known = most.get(role, (0.0, 0.0))
-                if known > limit_known or (limit is not None and required is None):
+                if known > max(limit_known, in_any_order.get(role, 0.0)) or (limit is not None and required is None):
                     yield f"{what}: {_name(role)} needs {required, known}, the whole {most.get(role)}"
         yield from self._as_it_goes_on(batches, run, switched)
 
@@ -267,6 +269,12 @@ def _unsized(state: ClusterState) -> ClusterState:
     """Return a state without sizes: no need depends on them, and without them no time is simulated."""
     partitions = {n: replace(p, size_bytes=None, untiered_bytes=None) for n, p in state.partitions.items()}
     return replace(state, partitions=partitions)
+
+
+def _in_any_order(plan: ReassignmentPlan, state: ClusterState) -> Mapping[BrokerRole, float]:
+    """Return the known need of a plan in one batch, in whatever order expected switches come."""
+    (batch,) = cut_into_batches(state, plan, BatchPolicy(1)).batches
+    return batch.required_bytes_per_s
 
 
 def _needs_alone(batch: ReassignmentPlan, state: ClusterState) -> Needs:

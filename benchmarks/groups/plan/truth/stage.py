@@ -51,6 +51,8 @@ _RECORD_BYTES, _FILL_RECORD_BYTES = 10_000, 100_000
 # As long as the window of the broker's write rates is, so that these are steady.
 _STEADY_S = 14.0
 _REQUEST_S, _POLL_S, _TIERED_S = 30.0, 0.3, 180.0
+# A broker on a busy machine may take its time.
+_ANSWER_MS = 30_000
 _CORDON = "cordoned.log.dirs"
 
 
@@ -122,6 +124,7 @@ class TruthStage:
 
     def _troubled(self, bench: BenchCluster) -> Settings:
         """Begin the trouble, and return the settings of the commands."""
+        settings = replace(bench.settings, cluster=replace(bench.settings.cluster, request_timeout_ms=_ANSWER_MS))
         if self._trouble is Trouble.DEAD:
             bench.kill(TROUBLED)
             bench.reconnect()
@@ -132,9 +135,9 @@ class TruthStage:
                 alter_configs(link, [change], _REQUEST_S)
         elif self._trouble is Trouble.UNREADABLE:
             # Nothing listens there.
-            endpoints = {**bench.settings.collect.endpoints, str(TROUBLED): "127.0.0.1:1"}
-            return replace(bench.settings, collect=replace(bench.settings.collect, endpoints=endpoints))
-        return bench.settings
+            endpoints = {**settings.collect.endpoints, TROUBLED: "127.0.0.1:1"}
+            return replace(settings, collect=replace(settings.collect, endpoints=endpoints))
+        return settings
 
     @staticmethod
     def _is_known_dead(bench: BenchCluster) -> bool:
