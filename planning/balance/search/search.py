@@ -9,8 +9,7 @@ from headroom.planning.balance.model import NO_BROKER, OF_LEADERS, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
-from headroom.planning.balance.search.deltas import load_deltas
-from headroom.planning.balance.search.gains import Candidates, Gains
+from headroom.planning.balance.search.gains import Candidates, Gains, candidate_deltas
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
 
 # A gain below this is rounding.
@@ -200,7 +199,7 @@ class BalanceSearch:
         partitions = own[row]
         every = np.ones(len(row), dtype=np.bool_)
         return Candidates(
-            partitions, lead[row].astype(np.int64), slots[row, slot].astype(np.int64), every, ~every, np.zeros(len(row))
+            partitions, lead[row].astype(np.int64), slots[row, slot].astype(np.int64), every, False, np.zeros(len(row))
         )
 
     def _moves_between(self, broker: int, peers: IntArray, gives: bool, takes: bool, dense: bool) -> Candidates:
@@ -230,7 +229,7 @@ class BalanceSearch:
             return np.arange(len(partitions))
         leads = self._loads.leader[partitions] == sources
         at = np.array([broker])
-        gain = self._gains.falls(self._gains.moved_loads(partitions, at, leads, np.ones(len(partitions))), at, sign)
+        gain = self._gains.falls(self._gains.moved_loads(partitions, at, leads, True), at, sign)
         cost = self._model.size[partitions] + self._limits.move_overhead_bytes
         return np.argpartition(-gain / np.maximum(cost, 1.0), _DENSEST)[:_DENSEST]
 
@@ -247,8 +246,7 @@ class BalanceSearch:
         fits &= copied <= self._bytes_left
         fits &= self._can_send(partitions, sources)
         partitions, sources, targets, copied = partitions[fits], sources[fits], targets[fits], copied[fits]
-        every = np.ones(len(partitions), dtype=np.bool_)
-        return Candidates(partitions, sources, targets, self._loads.leader[partitions] == sources, every, copied)
+        return Candidates(partitions, sources, targets, self._loads.leader[partitions] == sources, True, copied)
 
     def _can_send(self, partitions: IntArray, sources: IntArray) -> BoolArray:
         """Return whether leaders have room for one more follower until the move ends, or are relieved of the lead."""
@@ -259,8 +257,9 @@ class BalanceSearch:
         return can_send
 
     def _cost(self, candidates: Candidates) -> FloatArray:
-        cost = np.where(candidates.copies, candidates.bytes_copied + self._limits.move_overhead_bytes, 1.0)
-        return np.maximum(cost, 1.0)
+        if not candidates.copies:
+            return np.ones(len(candidates))
+        return np.maximum(candidates.bytes_copied + self._limits.move_overhead_bytes, 1.0)
 
     def _take_best(self, candidates: Candidates) -> bool:
         """Take the candidate with the most gain per byte, and others like it; return whether there is one."""
@@ -288,7 +287,6 @@ class BalanceSearch:
             & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
             & (density[order] >= _ALIKE_RATIO * worth.max())
-            & (candidates.copies[order] == candidates.copies[best])
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
         if len(chosen) > 1 and not self._goals.has_own_goals:
@@ -297,7 +295,7 @@ class BalanceSearch:
             chosen = chosen[: len(kept) if kept.all() else int(np.argmin(kept))]
         else:
             chosen = chosen[:1]
-        if candidates.copies[best]:
+        if candidates.copies:
             within = (np.cumsum(candidates.bytes_copied[chosen]) <= self._bytes_left) & (
                 np.arange(len(chosen)) < self._moves_left
             )
@@ -308,7 +306,7 @@ class BalanceSearch:
     def _apply(self, candidates: Candidates) -> None:
         """Carry out candidates that are all between the same two brokers."""
         own, source, target = candidates.partitions, int(candidates.sources[0]), int(candidates.targets[0])
-        if candidates.copies[0]:
+        if candidates.copies:
             self._loads.move(own, source, target)
             rows = self.slots[own]
             rows[rows == source] = target
@@ -385,8 +383,7 @@ class BalanceSearch:
             taken: replicas that come from it, (N,).
             least: gain that a swap must have.
         """
-        out, back = (load_deltas(self._model, c.partitions, c.copies, c.leads) for c in (given, taken))
-        moved = out.minus(back)
+        moved = candidate_deltas(self._model, given).minus(candidate_deltas(self._model, taken))
         alone = self._gains.of_deltas(moved, given.sources, given.targets)
         worth, gain = alone / (self._cost(given) + self._cost(taken)), alone
         gone: set[int] = set()
