@@ -1,4 +1,4 @@
-"""Types of arrays, and the percentile over hours."""
+"""Types of arrays, the places of brokers in arrays, and the percentile over hours."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+
+
+def places_by_broker(brokers: IndexArray, count: int) -> list[IntArray]:
+    """Return the places of each broker, ascending, in an array of broker indices, in which -1 is none.
+
+    Args:
+        brokers: index of a broker in each place, (N,).
+        count: number of brokers.
+    """
+    # Numbers of 16 bits are sorted by radix, ten times as fast as longer ones.
+    order = np.argsort(brokers.astype(np.int16) if count < 2**15 else brokers, kind="stable")
+    ends = np.cumsum(np.bincount(brokers + 1, minlength=count + 1))
+    return np.split(order, ends)[1 : count + 1]
 
 
 def percentile_position(hours: int, percentile: float) -> tuple[int, float]:

@@ -46,9 +46,8 @@ def load_deltas(model: ClusterModel, partitions: IntArray, copies: BoolArray, le
         leads: whether the lead moves, (N,).
     """
     hours = np.empty((3, len(partitions), model.write.shape[1]))
-    hours[0] = model.write[partitions] * copies[:, None]
-    hours[1] = model.sent_rate[partitions] * leads[:, None]
-    hours[2] = model.requests[partitions] * leads[:, None]
+    for row, (rate, goes) in enumerate(((model.write, copies), (model.sent_rate, leads), (model.requests, leads))):
+        np.multiply(rate.take(partitions, axis=0), goes[:, None], out=hours[row])
     size = np.where(copies, model.size[partitions], 0.0)
     return LoadDeltas(hours, np.stack([size, leads.astype(np.float64), copies.astype(np.float64)]))
 

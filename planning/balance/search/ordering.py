@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headroom.planning.balance.arrays import FloatArray, IntArray, hourly_percentile, percentile_weights
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.model import LATEST, ClusterModel, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
@@ -62,7 +62,7 @@ def _by_worth(
     """Return actions by gain per byte, each computed after the ones before it; the loads are changed."""
     ordered: list[BalanceAction] = []
     deltas = action_deltas(loads.model, actions)
-    brokers = np.array([[a.source, a.target] for a in actions], dtype=np.int64).T
+    partitions, brokers = np.array([a.partition for a in actions], dtype=np.int64), _brokers(actions)
     cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in actions])
     gain, weights = np.zeros(len(actions)), np.zeros_like(loads.hours)
     left, changed = np.arange(len(actions)), np.ones(len(loads.model.brokers), dtype=np.bool_)
@@ -74,7 +74,7 @@ def _by_worth(
         order = np.argsort(-gain[left] / cost[left], kind="stable")
         first = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
         chosen = left[first]
-        _shift(loads, [actions[n] for n in chosen.tolist()], deltas.subset(chosen))
+        _shift(loads, partitions[chosen], brokers[:, chosen], deltas.subset(chosen))
         ordered += [actions[n] for n in chosen.tolist()]
         left = np.delete(left, first)
         changed[:] = False
@@ -104,17 +104,28 @@ def _gains(
     return gain
 
 
-def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction], deltas: LoadDeltas) -> None:
-    """Change the loads of brokers and the leaders by actions; the replicas of partitions stay."""
-    led = [a for a in actions if a.leads]
-    loads.leader[[a.partition for a in led]] = [a.target for a in led]
+def _brokers(actions: Sequence[BalanceAction]) -> IntArray:
+    """Return sources and targets, (2, N)."""
+    return np.array([[a.source, a.target] for a in actions], dtype=np.int64).reshape(-1, 2).T
+
+
+def _shift(loads: ClusterLoads, partitions: IntArray, brokers: IntArray, deltas: LoadDeltas) -> None:
+    """Change the loads of brokers and the leaders by N actions; the replicas of partitions stay.
+
+    Args:
+        loads: the state; it is changed.
+        partitions: partition of each action, (N,).
+        brokers: source and target of each, (2, N).
+        deltas: what the actions move.
+    """
+    leads = deltas.latest[LATEST.index(Resource.LEADERS)] > 0
+    loads.leader[partitions[leads]] = brokers[1, leads]
     hours = loads.hours.transpose(1, 0, 2)
     by_action = deltas.hours.transpose(1, 0, 2)
-    sources, targets = (np.array(own) for own in zip(*((a.source, a.target) for a in actions), strict=True))
-    for brokers, add in ((sources, np.subtract), (targets, np.add)):
-        add.at(hours, brokers, by_action)
-        add.at(loads.loads[3:].T, brokers, deltas.latest.T)
-    changed = np.flatnonzero(np.bincount(np.concatenate([sources, targets])))
+    for own, add in zip(brokers, (np.subtract, np.add), strict=True):
+        add.at(hours, own, by_action)
+        add.at(loads.loads[3:].T, own, deltas.latest.T)
+    changed = np.flatnonzero(np.bincount(brokers.ravel()))
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
@@ -136,7 +147,7 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
                 deferred.append(action)
                 late.add(action.partition)
                 continue
-            _shift(loads, [action], action_deltas(loads.model, [action]))
+            _shift(loads, np.array([action.partition]), _brokers([action]), action_deltas(loads.model, [action]))
             ordered.append(action)
         if len(deferred) == len(waiting):
             whole = [action for action in ordered if action.partition not in late]
