@@ -25,7 +25,7 @@ class LoadDeltas:
 
     def subset(self, which: IntArray) -> LoadDeltas:
         """Return the deltas of some of the actions."""
-        return LoadDeltas(self.hours[:, which], self.latest[:, which])
+        return LoadDeltas(self.hours.take(which, axis=1), self.latest.take(which, axis=1))
 
     def minus(self, other: LoadDeltas) -> LoadDeltas:
         """Return the deltas of swaps."""
@@ -62,6 +62,6 @@ def changed_loads(loads: ClusterLoads, brokers: IntArray, hours: FloatArray, lat
         latest: changes by resource of ``LATEST``, (3, N).
     """
     after = np.empty((RESOURCES, len(brokers)))
-    after[:3] = hourly_percentile(loads.hours[:, brokers] + hours, loads.model.percentile)
-    after[3:] = loads.loads[3:, brokers] + latest
+    after[:3] = hourly_percentile(loads.hours.take(brokers, axis=1) + hours, loads.model.percentile)
+    after[3:] = loads.loads[3:].take(brokers, axis=1) + latest
     return after

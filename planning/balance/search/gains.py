@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray, percentile_position
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray, percentile_hours
 from headroom.planning.balance.model import TIMED, ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet, with_topics
 from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
@@ -60,22 +60,21 @@ class Gains:
 
     def __init__(self, loads: ClusterLoads, goals: GoalSet) -> None:
         self._loads, self._goals, self._model = loads, goals, loads.model
-        brokers, hours = len(self._model.brokers), self._model.write.shape[1]
-        below, share = percentile_position(hours, self._model.percentile)
-        # The percentile of a broker is a mean of two of its hours.
-        self._places = [below, below + 1] if share else [below]
-        self._weights = np.array([1.0 - share, share][: len(self._places)], dtype=np.float32)[:, None]
+        brokers = len(self._model.brokers)
+        # The percentile of a broker is a mean of two of its hours, or one of them.
+        weights = percentile_hours(loads.hours[:, :1], self._model.percentile)[1]
+        self._weights = weights.astype(np.float32)[:, None]
         # Where the rates of all partitions in these hours begin, for each of ``TIMED``.
-        self._hours = np.zeros((len(TIMED), len(self._places), brokers), dtype=np.int64)
+        self._hours = np.zeros((len(TIMED), len(weights), brokers), dtype=np.int64)
         self.outside: FloatArray = np.zeros(brokers)
         self.update(np.arange(brokers))
 
     def update(self, brokers: IntArray) -> None:
         """Follow changes of the loads of brokers."""
-        order = np.argsort(self._loads.hours[:, brokers], axis=2, kind="stable")
-        hours = order[:, :, self._places].transpose(0, 2, 1) + _KINDS * order.shape[2]
-        self._hours[:, :, brokers] = hours * self._model.partitions
-        self.outside[brokers] = self._goals.total_outside(self._loads.loads[:, brokers], brokers)
+        loads, model = self._loads, self._model
+        at = percentile_hours(loads.hours.take(brokers, axis=1), model.percentile)[0].transpose(0, 2, 1)
+        self._hours[:, :, brokers] = (at + _KINDS * loads.hours.shape[2]) * model.partitions
+        self.outside[brokers] = self._goals.total_outside(loads.loads.take(brokers, axis=1), brokers)
 
     def moved_loads(self, partitions: IntArray, brokers: IntArray, leads: AnyArray, copies: bool) -> FloatArray:
         """Return what partitions add to the loads of brokers, to first order, (6, N).
