@@ -319,7 +319,7 @@ class BalanceSearch:
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
             self._place[own] = np.where(back, NO_BROKER, target)
             here = self._arrived[source]
-            self._arrived[source] = here[~np.isin(here, own)]
+            self._arrived[source] = here[self._place[here] == source]
             self._arrived[target] = np.sort(np.concatenate([self._arrived[target], own[~back]]))
             self._bytes_left -= float(candidates.bytes_copied.sum())
             self._moves_left -= int(first.sum()) - int(back.sum())
