@@ -149,7 +149,8 @@ class GoalSet:
         outside = self.outside(loads[:, [broker]], np.array([broker]))[:, 0]
         above = loads[self.resources, broker] > self.upper[:, broker]
         high, low = (
-            np.bincount(self.resources, np.where(own, outside, 0.0), minlength=len(loads)) for own in (above, ~above)
+            np.asarray(np.bincount(self.resources, np.where(own, outside, 0.0), len(loads)), dtype=np.float64)
+            for own in (above, ~above)
         )
         return high, low
 
