@@ -267,7 +267,7 @@ def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
 def _after(proposal: Proposal, actions: int) -> ClusterModel:
     """Return the cluster after some actions, in which means and bands are those of its new loads."""
     loads = proposal.state(actions)
-    return replace(proposal.model, replicas=loads.replicas, leader=loads.leader)
+    return proposal.model.with_placement(loads.replicas, loads.leader)
 
 
 def _least_network(model: ClusterModel) -> float | None:

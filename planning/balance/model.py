@@ -43,7 +43,7 @@ LATEST = (Resource.DISK, Resource.LEADERS, Resource.REPLICAS)
 OF_LEADERS = (Resource.NETWORK_OUT, Resource.REQUESTS, Resource.LEADERS)
 COUNTS = (Resource.LEADERS, Resource.REPLICAS)
 RATES = (Resource.NETWORK_IN, Resource.NETWORK_OUT)
-_OF_PARTITIONS = ("followers", "sent", "rates_by_hour", "rate_edges", "peak_write", "rates_known", "load_known")
+_OF_PARTITIONS = ("followers", "sent_rate", "rates_by_hour", "rate_edges", "peak_write", "rates_known", "load_known")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from headroom.planning.reassignments.plan import plan_json
 def proposal_json(result: ProposalResult) -> dict[str, Any]:
     """Return the result as a JSON object."""
     proposal, throttle = result.proposal, result.throttle
+    values = (proposal.gains, proposal.outside[1:], proposal.copied_bytes[1:])
+    columns = proposal.actions, *(column.tolist() for column in values)
     return {
         **cluster_json(result.cluster),
         "proposal_id": result.proposal_id,
@@ -24,11 +26,11 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
             {
                 "number": number,
                 **action_fields(action, proposal.model),
-                "gain": float(proposal.gains[number - 1]),
-                "outside_after": float(proposal.outside[number]),
-                "copied_bytes_after": float(proposal.copied_bytes[number]),
+                "gain": gain,
+                "outside_after": outside,
+                "copied_bytes_after": copied_bytes,
             }
-            for number, action in enumerate(proposal.actions, start=1)
+            for number, (action, gain, outside, copied_bytes) in enumerate(zip(*columns, strict=True), start=1)
         ],
         "outside_before": float(proposal.outside[0]),
         "chosen_actions": result.chosen,

@@ -94,13 +94,15 @@ class GoalSet:
         beyond = np.maximum(np.maximum(start - bands[1], bands[0] - start), 0.0)
         quiet = (np.maximum(start, self.mean) < self.detect_below[:, None]) | (soft & ~loads.model.is_counted)
         self.start_outside = float((np.where(quiet, 0.0, beyond) * self.norm).sum())
-        finite = np.isfinite(self.upper).any(axis=1) | np.isfinite(self.lower).any(axis=1)
-        live = np.flatnonzero(finite & (self.norm > 0).any(axis=1))
-        self._live = self.resources[live]
-        self._edges = np.stack([self.upper[live], self.lower[live], self.norm[live]])
-        self._mean = self.mean[live]
-        self._quiet_below = [(n, least) for n, least in enumerate(self.detect_below[live].tolist()) if least]
-        self._limits = np.flatnonzero(~soft[:, 0] & np.isfinite(self.upper).any(axis=1)).tolist()
+        bounded = np.isfinite(self.upper).any(axis=1)
+        limits = np.flatnonzero(~soft[:, 0] & bounded)
+        bounded |= np.isfinite(self.lower).any(axis=1)
+        bands = np.flatnonzero(soft[:, 0] & bounded & (self.norm > 0).any(axis=1))
+        self._band_resources, self._limit_resources = self.resources[bands], self.resources[limits]
+        self._bands = np.stack([self.upper[bands], self.lower[bands], self.norm[bands]])
+        self._limits = np.stack([self.upper[limits], self.norm[limits]])
+        self._mean, least = self.mean[bands], self.detect_below[bands]
+        self._quiet_below = [(n, least[n]) for n in np.flatnonzero((self._mean < least[:, None]).any(axis=1)).tolist()]
 
     def outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
         """Return the load outside of bands and beyond limits, in shares of the mean by weight, (K, N).
@@ -120,13 +122,20 @@ class GoalSet:
 
     def total_outside(self, loads: FloatArray, brokers: AnyArray, highest: FloatArray | None = None) -> FloatArray:
         """Return the sum of ``outside`` over the goals, (N,); with ``highest`` the least between it and ``loads``."""
-        own = loads.take(self._live, axis=0)
-        upper, lower, norm = self._edges.take(brokers, axis=2)
-        outside = np.maximum(own - upper, lower - (own if highest is None else highest.take(self._live, axis=0)))
+        own = loads.take(self._band_resources, axis=0)
+        upper, lower, norm = self._bands.take(brokers, axis=2)
+        highest_own = own if highest is None else highest.take(self._band_resources, axis=0)
+        outside = own - upper
+        np.maximum(outside, lower - highest_own, out=outside)
         np.maximum(outside, 0.0, out=outside)
         for row, least in self._quiet_below:
             outside[row, (own[row] < least) & (self._mean[row, brokers] < least)] = 0.0
         outside *= norm
+        upper, norm = self._limits.take(brokers, axis=2)
+        beyond = loads.take(self._limit_resources, axis=0) - upper
+        # Hardly any load is beyond a limit.
+        if not (beyond <= 0.0).all():
+            outside = np.concatenate([np.maximum(beyond, 0.0) * norm, outside])
         total: FloatArray = outside.sum(axis=0)
         return total
 
@@ -139,15 +148,15 @@ class GoalSet:
         """
         outside = self.outside(loads[:, [broker]], np.array([broker]))[:, 0]
         above = loads[self.resources, broker] > self.upper[:, broker]
-        high, low = np.zeros(len(loads)), np.zeros(len(loads))
-        np.add.at(high, self.resources, np.where(above, outside, 0.0))
-        np.add.at(low, self.resources, np.where(above, 0.0, outside))
+        high, low = (
+            np.asarray(np.bincount(self.resources, np.where(own, outside, 0.0), len(loads)), dtype=np.float64)
+            for own in (above, ~above)
+        )
         return high, low
 
     def limit(self, resource: int) -> FloatArray:
         """Return the lowest limit of a resource for each broker, (B,); infinite without one."""
-        rows = [row for row in self._limits if self.resources[row] == resource]
-        limit: FloatArray = self.upper[rows].min(axis=0, initial=np.inf)
+        limit: FloatArray = self._limits[0, self._limit_resources == resource].min(axis=0, initial=np.inf)
         return limit
 
     def beyond_limits(self, before: FloatArray, after: FloatArray, brokers: AnyArray) -> BoolArray:
@@ -158,12 +167,12 @@ class GoalSet:
             after: the same after a change.
             brokers: index of each broker, (N,); or one broker for all loads, (1,).
         """
-        beyond = np.zeros(after.shape[1], dtype=np.bool_)
-        for row in self._limits:
-            own = after[self.resources[row]]
-            more = own > before[self.resources[row]] * (1 + _ROUNDING)
-            beyond |= more & (own > self.upper[row, brokers])
-        return beyond
+        own = after.take(self._limit_resources, axis=0)
+        beyond = own > self._limits[0].take(brokers, axis=1)
+        if beyond.any():
+            beyond &= own > before.take(self._limit_resources, axis=0) * (1 + _ROUNDING)
+        refused: BoolArray = beyond.any(axis=0)
+        return refused
 
     def topic_outside(self, topics: IndexArray, replicas: AnyArray, leaders: AnyArray) -> FloatArray:
         """Return by how much counts of topics are outside of their bands, in shares of the mean by weight, (N,).

@@ -6,7 +6,14 @@ from copy import copy
 
 import numpy as np
 
-from headroom.planning.balance.arrays import FloatArray, IndexArray, IntArray, RateArray, hourly_percentile
+from headroom.planning.balance.arrays import (
+    FloatArray,
+    IndexArray,
+    IntArray,
+    RateArray,
+    hourly_percentile,
+    places_by_broker,
+)
 from headroom.planning.balance.goals.goal import BrokerUsage
 from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
 from headroom.planning.balance.scoring.racks import crowded_replicas
@@ -64,20 +71,15 @@ class ClusterLoads:
         self, brokers: IndexArray, sums: tuple[FloatArray, ...], rates: tuple[RateArray, ...], counts: IndexArray
     ) -> None:
         """Add rates (P, H) to the sums (B, H) of the brokers of one replica of each partition, and count topics."""
-        order = np.argsort(brokers, kind="stable")
-        order = order[np.searchsorted(brokers[order], 0) :]
-        if not len(order):
-            return
-        own = brokers[order]
-        first = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
         all_known = self.model.rates_known.all()
         # One broker at a time is twice as fast as all at once.
-        for broker, partitions in zip(own[first].tolist(), np.split(order, first[1:]), strict=True):
+        for broker, partitions in enumerate(places_by_broker(brokers, len(self.model.brokers))):
             for total, rate in zip(sums, rates, strict=True):
+                chosen = rate.take(partitions, axis=0)
                 # An unknown load counts as nothing here; actions on its partition are refused.
-                chosen = rate[partitions] if all_known else np.nan_to_num(rate[partitions])
-                total[broker] += chosen.astype(np.float64).sum(axis=0)
-        pairs = self.model.topic[order].astype(np.int64) * len(self.model.brokers) + own
+                total[broker] += (chosen if all_known else np.nan_to_num(chosen)).astype(np.float64).sum(axis=0)
+        used = brokers != NO_BROKER
+        pairs = self.model.topic[used].astype(np.int64) * len(self.model.brokers) + brokers[used]
         counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape).astype(np.int32)
 
     def usage(self, brokers: IntArray) -> BrokerUsage:
@@ -107,7 +109,7 @@ class ClusterLoads:
         before = rows.copy()
         rows[rows == source] = target
         model = self.model
-        self._shift(0, source, target, model.write[partitions])
+        self._shift(0, source, target, model.write.take(partitions, axis=0))
         self._shift_latest(Resource.DISK, source, target, float(self._size[partitions].sum()))
         self._shift_latest(Resource.REPLICAS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_replicas, partitions, source, target)
@@ -128,8 +130,8 @@ class ClusterLoads:
 
     def _lead(self, partitions: IntArray, source: int, target: int) -> None:
         self.leader[partitions] = target
-        self._shift(1, source, target, self.model.sent_rate[partitions])
-        self._shift(2, source, target, self.model.requests[partitions])
+        self._shift(1, source, target, self.model.sent_rate.take(partitions, axis=0))
+        self._shift(2, source, target, self.model.requests.take(partitions, axis=0))
         self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_leaders, partitions, source, target)
 

@@ -25,7 +25,7 @@ class LoadDeltas:
 
     def subset(self, which: IntArray) -> LoadDeltas:
         """Return the deltas of some of the actions."""
-        return LoadDeltas(self.hours[:, which], self.latest[:, which])
+        return LoadDeltas(self.hours.take(which, axis=1), self.latest.take(which, axis=1))
 
     def minus(self, other: LoadDeltas) -> LoadDeltas:
         """Return the deltas of swaps."""
@@ -46,9 +46,8 @@ def load_deltas(model: ClusterModel, partitions: IntArray, copies: BoolArray, le
         leads: whether the lead moves, (N,).
     """
     hours = np.empty((3, len(partitions), model.write.shape[1]))
-    hours[0] = model.write[partitions] * copies[:, None]
-    hours[1] = model.sent_rate[partitions] * leads[:, None]
-    hours[2] = model.requests[partitions] * leads[:, None]
+    for row, (rate, goes) in enumerate(((model.write, copies), (model.sent_rate, leads), (model.requests, leads))):
+        np.multiply(rate.take(partitions, axis=0), goes[:, None], out=hours[row])
     size = np.where(copies, model.size[partitions], 0.0)
     return LoadDeltas(hours, np.stack([size, leads.astype(np.float64), copies.astype(np.float64)]))
 
@@ -63,6 +62,6 @@ def changed_loads(loads: ClusterLoads, brokers: IntArray, hours: FloatArray, lat
         latest: changes by resource of ``LATEST``, (3, N).
     """
     after = np.empty((RESOURCES, len(brokers)))
-    after[:3] = hourly_percentile(loads.hours[:, brokers] + hours, loads.model.percentile)
-    after[3:] = loads.loads[3:, brokers] + latest
+    after[:3] = hourly_percentile(loads.hours.take(brokers, axis=1) + hours, loads.model.percentile)
+    after[3:] = loads.loads[3:].take(brokers, axis=1) + latest
     return after

@@ -28,11 +28,8 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     columns = own, model.replicas[own], replicas[own], model.leader[own], leader[own], model.size[own]
     racks = model.rack.tolist()
     for partition, before, after, led, leads, size in zip(*(column.tolist() for column in columns), strict=True):
-        pairs = _pairs(
-            racks,
-            sorted((b for b in before if b not in after), key=lambda broker: broker != led),
-            sorted((b for b in after if b not in before), key=lambda broker: broker != leads),
-        )
+        gone, new = [b for b in before if b not in after], [b for b in after if b not in before]
+        pairs = _pairs(racks, gone, new, led, leads) if len(gone) > 1 else dict(zip(gone, new, strict=True))
         is_new = leads not in before
         # Whoever replaces the leader takes over its lead, if a new replica is to have it.
         heir = pairs.get(led, led) if is_new else led
@@ -45,13 +42,12 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     return elections + moves + late
 
 
-def _pairs(rack: list[int], gone: list[int], new: list[int]) -> dict[int, int]:
-    """Return which new replica replaces which one that goes: first those on one rack.
+def _pairs(rack: list[int], gone: list[int], new: list[int], led: int, leads: int) -> dict[int, int]:
+    """Return which new replica replaces which one that goes: first those on one rack, of these the leaders first.
 
     Racks are then as even after some of the moves as before the first or after the last.
     """
-    if len(gone) < 2:
-        return dict(zip(gone, new, strict=True))
+    gone, new = sorted(gone, key=lambda broker: broker != led), sorted(new, key=lambda broker: broker != leads)
     pairs: dict[int, int] = {}
     for is_wanted in (lambda source, target: rack[source] == rack[target], lambda source, target: True):
         for source in gone:

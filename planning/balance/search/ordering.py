@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.planning.balance.arrays import FloatArray, IntArray, hourly_percentile, percentile_weights
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.arrays import FloatArray, IntArray, hourly_percentile, percentile_hours
+from headroom.planning.balance.model import LATEST, ClusterModel, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
-from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.deltas import LoadDeltas
 from headroom.planning.balance.search.limits import is_internal
-from headroom.planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
+from headroom.planning.balance.search.trajectory import LoadEvents, action_deltas, breaks_limits, load_events
 
 # Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
 # few actions a round takes one, because two that help alone may harm together.
@@ -22,8 +22,8 @@ _ROUND_RATIO, _FEW = 1 / 8, 128
 
 def order_actions(
     start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], overhead_bytes: float
-) -> list[BalanceAction]:
-    """Return actions in the order in which they are worth most, such that every prefix keeps all limits.
+) -> tuple[list[BalanceAction], LoadEvents]:
+    """Return actions in the order in which they are worth most, and their events; every prefix keeps all limits.
 
     Elections come first, then copies, then elections of new replicas, each by gain / (bytes + overhead). Actions of
     Kafka's own topics follow all others. An action that only fits after another one comes after it.
@@ -43,10 +43,12 @@ def order_actions(
         stages.setdefault((comes_last[action.partition], stage_of(start.model, action)), []).append(action)
     for stage in sorted(stages):
         ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
-    if not breaks_limits(goals, load_events(start, ordered)).any():
-        return ordered
-    # Where room is scarce, the order in which actions were found may fit better.
-    return max((_within_limits(start, goals, order) for order in (ordered, actions)), key=len)
+    events = load_events(start, ordered)
+    if breaks_limits(goals, events).any():
+        # Where room is scarce, the order in which actions were found may fit better.
+        ordered = max((_within_limits(start, goals, order) for order in (ordered, actions)), key=len)
+        events = load_events(start, ordered)
+    return ordered, events
 
 
 def stage_of(model: ClusterModel, action: BalanceAction) -> int:
@@ -62,19 +64,19 @@ def _by_worth(
     """Return actions by gain per byte, each computed after the ones before it; the loads are changed."""
     ordered: list[BalanceAction] = []
     deltas = action_deltas(loads.model, actions)
-    brokers = np.array([[a.source, a.target] for a in actions], dtype=np.int64).T
+    partitions, brokers = np.array([a.partition for a in actions], dtype=np.int64), _brokers(actions)
     cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in actions])
-    gain, weights = np.zeros(len(actions)), np.zeros_like(loads.hours)
+    gains, gain = _FirstOrder(loads, goals, deltas), np.zeros(len(actions))
     left, changed = np.arange(len(actions)), np.ones(len(loads.model.brokers), dtype=np.bool_)
     while len(left):
-        weights[:, changed] = percentile_weights(loads.hours[:, changed], loads.model.percentile)
+        gains.update(np.flatnonzero(changed))
         # The gains of all others are what they were.
         stale = left[changed[brokers[:, left]].any(axis=0)]
-        gain[stale] = _gains(loads, goals, deltas.subset(stale), brokers[:, stale], weights)
+        gain[stale] = gains.of(stale, brokers[:, stale])
         order = np.argsort(-gain[left] / cost[left], kind="stable")
         first = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
         chosen = left[first]
-        _shift(loads, [actions[n] for n in chosen.tolist()], deltas.subset(chosen))
+        _shift(loads, partitions[chosen], brokers[:, chosen], deltas.subset(chosen))
         ordered += [actions[n] for n in chosen.tolist()]
         left = np.delete(left, first)
         changed[:] = False
@@ -82,39 +84,65 @@ def _by_worth(
     return ordered
 
 
-def _gains(
-    loads: ClusterLoads, goals: GoalSet, deltas: LoadDeltas, brokers: IntArray, weights: FloatArray
-) -> FloatArray:
-    """Return the fall of load outside of bands by each action alone, to first order, (N,).
+class _FirstOrder:
+    """Gains of actions, each alone, as if the hours of the percentile of each broker stayed the same.
 
     Args:
         loads: the state before.
         goals: goals with their bounds.
         deltas: what the actions move.
-        brokers: source and target of each, (2, N).
-        weights: weight of each hour in the loads of brokers, (3, B, H).
     """
-    gain = np.zeros(brokers.shape[1])
-    for own, sign in zip(brokers, (-1.0, 1.0), strict=True):
-        change = np.empty((6, len(own)))
-        change[:3] = np.einsum("knh,knh->kn", deltas.hours, weights[:, own])
-        change[3:] = deltas.latest
-        before = loads.loads[:, own]
-        gain += goals.total_outside(before, own) - goals.total_outside(before + sign * change, own)
-    return gain
+
+    def __init__(self, loads: ClusterLoads, goals: GoalSet, deltas: LoadDeltas) -> None:
+        self._loads, self._goals, self._deltas = loads, goals, deltas
+        kinds, brokers, hours = loads.hours.shape
+        # Where the hours of the first action begin, for each of ``TIMED``.
+        self._starts = np.arange(kinds)[:, None, None] * deltas.hours.shape[1] * hours
+        self._weights = percentile_hours(loads.hours[:, :1], loads.model.percentile)[1]
+        self._hours = np.zeros((kinds, brokers, len(self._weights)), dtype=np.int64)
+        self._outside = np.zeros(brokers)
+
+    def update(self, brokers: IntArray) -> None:
+        """Follow changes of the loads of brokers."""
+        loads = self._loads
+        self._hours[:, brokers] = percentile_hours(loads.hours.take(brokers, axis=1), loads.model.percentile)[0]
+        self._outside[brokers] = self._goals.total_outside(loads.loads.take(brokers, axis=1), brokers)
+
+    def of(self, actions: IntArray, brokers: IntArray) -> FloatArray:
+        """Return the fall of load outside of bands by actions, (N,), of which the brokers are given, (2, N)."""
+        rows, own, count = np.tile(actions, 2), brokers.ravel(), len(actions)
+        change = np.empty((RESOURCES, len(rows)))
+        at = self._hours.take(own, axis=1) + self._starts + (rows * self._deltas.hours.shape[2])[:, None]
+        change[:3] = (self._deltas.hours.take(at) * self._weights).sum(axis=2)
+        change[3:] = self._deltas.latest.take(rows, axis=1)
+        change[:, :count] *= -1.0
+        fall = self._outside.take(own) - self._goals.total_outside(self._loads.loads.take(own, axis=1) + change, own)
+        gain: FloatArray = fall[:count] + fall[count:]
+        return gain
 
 
-def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction], deltas: LoadDeltas) -> None:
-    """Change the loads of brokers and the leaders by actions; the replicas of partitions stay."""
-    led = [a for a in actions if a.leads]
-    loads.leader[[a.partition for a in led]] = [a.target for a in led]
+def _brokers(actions: Sequence[BalanceAction]) -> IntArray:
+    """Return sources and targets, (2, N)."""
+    return np.array([[a.source, a.target] for a in actions], dtype=np.int64).reshape(-1, 2).T
+
+
+def _shift(loads: ClusterLoads, partitions: IntArray, brokers: IntArray, deltas: LoadDeltas) -> None:
+    """Change the loads of brokers and the leaders by N actions; the replicas of partitions stay.
+
+    Args:
+        loads: the state; it is changed.
+        partitions: partition of each action, (N,).
+        brokers: source and target of each, (2, N).
+        deltas: what the actions move.
+    """
+    leads = deltas.latest[LATEST.index(Resource.LEADERS)] > 0
+    loads.leader[partitions[leads]] = brokers[1, leads]
     hours = loads.hours.transpose(1, 0, 2)
     by_action = deltas.hours.transpose(1, 0, 2)
-    sources, targets = (np.array(own) for own in zip(*((a.source, a.target) for a in actions), strict=True))
-    for brokers, add in ((sources, np.subtract), (targets, np.add)):
-        add.at(hours, brokers, by_action)
-        add.at(loads.loads[3:].T, brokers, deltas.latest.T)
-    changed = np.flatnonzero(np.bincount(np.concatenate([sources, targets])))
+    for own, add in zip(brokers, (np.subtract, np.add), strict=True):
+        add.at(hours, own, by_action)
+        add.at(loads.loads[3:].T, own, deltas.latest.T)
+    changed = np.flatnonzero(np.bincount(brokers.ravel()))
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
@@ -136,7 +164,7 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
                 deferred.append(action)
                 late.add(action.partition)
                 continue
-            _shift(loads, [action], action_deltas(loads.model, [action]))
+            _shift(loads, np.array([action.partition]), _brokers([action]), action_deltas(loads.model, [action]))
             ordered.append(action)
         if len(deferred) == len(waiting):
             whole = [action for action in ordered if action.partition not in late]

@@ -18,7 +18,7 @@ from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
 from headroom.planning.balance.search.net_actions import net_actions
 from headroom.planning.balance.search.ordering import order_actions, stage_of
 from headroom.planning.balance.search.search import LEAST_GAIN, BalanceSearch
-from headroom.planning.balance.search.trajectory import load_events
+from headroom.planning.balance.search.trajectory import LoadEvents, load_events
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -80,8 +80,7 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
     before = ClusterLoads(model)
     goal_set = GoalSet(goals, before)
-    actions = _search(_Stage(before, goal_set), limits)
-    return _proposal(model, goal_set, before, actions)
+    return _proposal(_search(_Stage(before, goal_set, (), load_events(before, ())), limits), before, goal_set)
 
 
 def excluded_partitions(model: ClusterModel, limits: ProposalLimits) -> dict[TopicPartition, Exclusion]:
@@ -116,7 +115,8 @@ class _Stage:
 
     loads: ClusterLoads
     goals: GoalSet
-    actions: tuple[BalanceAction, ...] = ()
+    actions: tuple[BalanceAction, ...]
+    events: LoadEvents
 
     def improves(self, before: _Stage, ratio: float) -> bool:
         """Return whether replicas are spread better over racks, or enough less load is outside of its own bands."""
@@ -125,8 +125,8 @@ class _Stage:
         return crowded[0] < crowded[1] or (crowded[0] == crowded[1] and self.goals.start_outside <= least)
 
 
-def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
-    """Return the actions from the cluster as it is to an end state from which a new proposal has none.
+def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
+    """Return the end state from which a new proposal has no action, with the actions from the cluster as it is.
 
     Each search starts as that of a new proposal would, with the bands of the state that the one before has reached. The
     proposal is the difference between the first state and the last.
@@ -150,13 +150,13 @@ def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
         actions = net_actions(model, search.slots, search.leader)
         taken = order.tolist()
         actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
-        ordered = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
+        ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
         loads = ClusterLoads(model.with_placement(*_placement(model, ordered)))
-        reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered))
+        reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events)
         if not reached.improves(now, ratio):
             break
         now = reached
-    return now.actions
+    return now
 
 
 def _placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[IndexArray, IndexArray]:
@@ -175,8 +175,8 @@ def _placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[I
     return replicas, leaders
 
 
-def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions: Sequence[BalanceAction]) -> Proposal:
-    events = load_events(before, actions)
+def _proposal(end: _Stage, before: ClusterLoads, goals: GoalSet) -> Proposal:
+    model, actions, events = before.model, end.actions, end.events
     changes = (goals.outside(events.after, events.brokers) - goals.outside(events.before, events.brokers)).sum(axis=0)
     start = goals.outside(before.loads, np.arange(len(model.brokers))).sum()
     by_action = np.bincount(events.actions, weights=changes, minlength=len(actions))
@@ -187,7 +187,7 @@ def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions
     return Proposal(
         model,
         goals,
-        tuple(actions),
+        actions,
         # Sums of differences may end below 0 in their last digits.
         np.maximum(start + _sums_from_0(by_action), 0.0),
         _sums_from_0([a.bytes_copied for a in actions]),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray, IntArray, places_by_broker
 from headroom.planning.balance.model import NO_BROKER, OF_LEADERS, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
-from headroom.planning.balance.search.deltas import load_deltas
-from headroom.planning.balance.search.gains import Candidates, Gains
+from headroom.planning.balance.search.gains import Candidates, Gains, candidate_deltas
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
 
 # A gain below this is rounding.
@@ -58,10 +57,10 @@ class BalanceSearch:
         brokers = len(self._model.brokers)
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
-        order = np.argsort(self.slots.ravel(), kind="stable")
-        edges = np.searchsorted(self.slots.ravel()[order], np.arange(brokers + 1))
-        rows = order // max(1, self.slots.shape[1])
-        self._at_start = [rows[edges[broker] : edges[broker + 1]] for broker in range(brokers)]
+        # The replicas of each broker at the start, and those that have moved to it, ascending.
+        places = places_by_broker(self.slots.ravel(), brokers)
+        self._at_start = [own // max(1, self.slots.shape[1]) for own in places]
+        self._arrived = [own[:0] for own in places]
         # When each broker last changed, and when it last found no action.
         self._now, self._changed, self._failed = 0, np.zeros(brokers, dtype=np.int64), np.full(brokers, -1)
         self._moves_on = False
@@ -138,7 +137,8 @@ class BalanceSearch:
         both = self._moves_on and not self._is_large(broker)
         gives = bool((both or high.any()) and self._model.may_give[broker])
         takes = bool((both or low.any()) and self._model.may_take[broker])
-        if (high + low)[list(OF_LEADERS)].any() and self._take_best(self._elections(broker, peers, gives, takes)):
+        may_elect = self.slots.shape[1] > 1 and (high + low)[list(OF_LEADERS)].any()
+        if may_elect and self._take_best(self._elections(broker, peers, gives, takes)):
             return True
         if self._moves_left <= 0 or not self._movable.any():
             return False
@@ -172,7 +172,7 @@ class BalanceSearch:
         if own is not None and broker not in self._stale:
             return own
         if self._moves_on:
-            own = np.concatenate([self._at_start[broker], np.flatnonzero(self._place == broker)])
+            own = np.concatenate([self._at_start[broker], self._arrived[broker]])
             place = self._place[own]
             own = own[self._movable[own] & ((place == NO_BROKER) | (place == broker))]
             own = own[(self.slots[own] == broker).any(axis=1)]
@@ -187,21 +187,21 @@ class BalanceSearch:
     def _elections(self, broker: int, peers: BoolArray, gives: bool, takes: bool) -> Candidates:
         """Return the elections by which a broker gives leaders to in-sync replicas of peers, or gets them."""
         model, leader = self._model, self._loads.leader
-        own = np.concatenate([self._at_start[broker], np.flatnonzero(self._place == broker)])
-        wanted = np.where(leader[own] == broker, gives, takes & (leader[own] >= 0))
+        own = np.concatenate([self._at_start[broker], self._arrived[broker]])
+        lead = leader.take(own)
+        wanted = np.where(lead == broker, gives, takes & (lead >= 0))
         own = own[self._electable[own] & wanted]
-        slots = self.slots[own]
+        slots, lead = self.slots.take(own, axis=0), leader.take(own)
+        given = (lead == broker)[:, None] & (slots != broker) & (model.may_take & peers)[slots]
+        taken = ((lead != broker) & (model.may_give & peers)[lead])[:, None] & (slots == broker)
+        row, slot = (given | taken).nonzero()
+        partitions, targets = own[row], slots[row, slot].astype(np.int64)
         # A replica that arrives is in sync when its copy has ended.
-        usable = (slots != NO_BROKER) & (model.in_sync[own] | (slots != model.replicas[own])) & model.may_take[slots]
-        lead = leader[own]
-        given = usable & (lead == broker)[:, None] & (slots != broker) & peers[slots]
-        taken = usable & ((lead != broker) & model.may_give[lead] & peers[lead])[:, None] & (slots == broker)
-        row, slot = np.nonzero(given | taken)
-        partitions = own[row]
-        every = np.ones(len(row), dtype=np.bool_)
-        return Candidates(
-            partitions, lead[row].astype(np.int64), slots[row, slot].astype(np.int64), every, ~every, np.zeros(len(row))
-        )
+        usable = model.in_sync[partitions, slot] | (targets != model.replicas[partitions, slot])
+        usable &= targets != NO_BROKER
+        partitions, sources, targets = partitions[usable], lead[row[usable]].astype(np.int64), targets[usable]
+        count = len(partitions)
+        return Candidates(partitions, sources, targets, np.ones(count, dtype=np.bool_), False, np.zeros(count))
 
     def _moves_between(self, broker: int, peers: IntArray, gives: bool, takes: bool, dense: bool) -> Candidates:
         """Return the moves between a broker and peers; of many, those with the densest gain for the broker."""
@@ -230,37 +230,38 @@ class BalanceSearch:
             return np.arange(len(partitions))
         leads = self._loads.leader[partitions] == sources
         at = np.array([broker])
-        gain = self._gains.falls(self._gains.moved_loads(partitions, at, leads, np.ones(len(partitions))), at, sign)
+        gain = self._gains.falls(self._gains.moved_loads(partitions, at, leads, True), at, sign)
         cost = self._model.size[partitions] + self._limits.move_overhead_bytes
         return np.argpartition(-gain / np.maximum(cost, 1.0), _DENSEST)[:_DENSEST]
 
     def _moves(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
         """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
-        rows = self.slots[partitions]
+        rows = self.slots.take(partitions, axis=0)
         fits = keeps_racks(self._model, rows, sources, targets)
         for slot in rows.T:
             fits &= slot != targets
-        size = self._model.size[partitions]
-        origin = self._origin[partitions]
-        fits &= (size <= self._model.largest_free[targets]) | (origin == targets)
+        partitions, sources, targets = partitions[fits], sources[fits], targets[fits]
+        size, origin = self._model.size.take(partitions), self._origin.take(partitions)
+        fits = (size <= self._model.largest_free[targets]) | (origin == targets)
         copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
         fits &= copied <= self._bytes_left
-        fits &= self._can_send(partitions, sources)
-        partitions, sources, targets, copied = partitions[fits], sources[fits], targets[fits], copied[fits]
-        every = np.ones(len(partitions), dtype=np.bool_)
-        return Candidates(partitions, sources, targets, self._loads.leader[partitions] == sources, every, copied)
+        leader = self._loads.leader.take(partitions)
+        leads = leader == sources
+        fits &= self._can_send(partitions, leader, leads)
+        moves = Candidates(partitions, sources, targets, leads, True, copied)
+        return moves if fits.all() else moves.subset(fits)
 
-    def _can_send(self, partitions: IntArray, sources: IntArray) -> BoolArray:
+    def _can_send(self, partitions: IntArray, leader: IndexArray, leads: BoolArray) -> BoolArray:
         """Return whether leaders have room for one more follower until the move ends, or are relieved of the lead."""
-        leader = self._loads.leader[partitions]
         room = (self._most_sent - self._loads.loads[Resource.NETWORK_OUT])[leader]
-        relieved = (leader == sources) & (room < 0)
+        relieved = leads & (room < 0)
         can_send: BoolArray = (leader == NO_BROKER) | (self._model.peak_write[partitions] <= room) | relieved
         return can_send
 
     def _cost(self, candidates: Candidates) -> FloatArray:
-        cost = np.where(candidates.copies, candidates.bytes_copied + self._limits.move_overhead_bytes, 1.0)
-        return np.maximum(cost, 1.0)
+        if not candidates.copies:
+            return np.ones(len(candidates))
+        return np.maximum(candidates.bytes_copied + self._limits.move_overhead_bytes, 1.0)
 
     def _take_best(self, candidates: Candidates) -> bool:
         """Take the candidate with the most gain per byte, and others like it; return whether there is one."""
@@ -288,7 +289,6 @@ class BalanceSearch:
             & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
             & (density[order] >= _ALIKE_RATIO * worth.max())
-            & (candidates.copies[order] == candidates.copies[best])
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
         if len(chosen) > 1 and not self._goals.has_own_goals:
@@ -297,7 +297,7 @@ class BalanceSearch:
             chosen = chosen[: len(kept) if kept.all() else int(np.argmin(kept))]
         else:
             chosen = chosen[:1]
-        if candidates.copies[best]:
+        if candidates.copies:
             within = (np.cumsum(candidates.bytes_copied[chosen]) <= self._bytes_left) & (
                 np.arange(len(chosen)) < self._moves_left
             )
@@ -308,7 +308,7 @@ class BalanceSearch:
     def _apply(self, candidates: Candidates) -> None:
         """Carry out candidates that are all between the same two brokers."""
         own, source, target = candidates.partitions, int(candidates.sources[0]), int(candidates.targets[0])
-        if candidates.copies[0]:
+        if candidates.copies:
             self._loads.move(own, source, target)
             rows = self.slots[own]
             rows[rows == source] = target
@@ -318,6 +318,9 @@ class BalanceSearch:
             back = self._origin[own] == target
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
             self._place[own] = np.where(back, NO_BROKER, target)
+            here = self._arrived[source]
+            self._arrived[source] = here[self._place[here] == source]
+            self._arrived[target] = np.sort(np.concatenate([self._arrived[target], own[~back]]))
             self._bytes_left -= float(candidates.bytes_copied.sum())
             self._moves_left -= int(first.sum()) - int(back.sum())
         else:
@@ -385,8 +388,7 @@ class BalanceSearch:
             taken: replicas that come from it, (N,).
             least: gain that a swap must have.
         """
-        out, back = (load_deltas(self._model, c.partitions, c.copies, c.leads) for c in (given, taken))
-        moved = out.minus(back)
+        moved = candidate_deltas(self._model, given).minus(candidate_deltas(self._model, taken))
         alone = self._gains.of_deltas(moved, given.sources, given.targets)
         worth, gain = alone / (self._cost(given) + self._cost(taken)), alone
         gone: set[int] = set()

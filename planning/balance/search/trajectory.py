@@ -53,7 +53,7 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
     # The leader of a partition sends its writes to the new replica too, until the move ends.
     sending = np.flatnonzero(leaders != NO_BROKER)
     sent = np.zeros((3, len(sending), deltas.hours.shape[2]))
-    sent[Resource.NETWORK_OUT] = loads.model.write[[actions[n].partition for n in sending.tolist()]]
+    sent[Resource.NETWORK_OUT] = loads.model.write.take([actions[n].partition for n in sending.tolist()], axis=0)
     numbers = np.concatenate([np.arange(count), sending])
     takers, givers = np.concatenate([targets, leaders[sending]]), np.concatenate([sources, leaders[sending]])
     hours = np.concatenate([deltas.hours, sent], axis=1)
@@ -65,9 +65,8 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
     order = np.lexsort((-sign, numbers[rows], brokers))
     rows, brokers, sign = rows[order], brokers[order], sign[order]
     first = np.flatnonzero(np.r_[True, brokers[1:] != brokers[:-1]]) if len(order) else np.zeros(0, dtype=np.int64)
-    after = changed_loads(
-        loads, brokers, _sums(hours[:, rows] * sign[:, None], first), _sums(latest[:, rows] * sign, first)
-    )
+    hours, latest = hours.take(rows, axis=1) * sign[:, None], latest.take(rows, axis=1) * sign
+    after = changed_loads(loads, brokers, _sums(hours, first), _sums(latest, first))
     before = np.concatenate([np.zeros((RESOURCES, 1)), after[:, :-1]], axis=1) if len(order) else after
     before[:, first] = loads.loads[:, brokers[first]]
     return LoadEvents(numbers[rows], brokers, before, after, gives_lead[rows])
