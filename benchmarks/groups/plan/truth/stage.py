@@ -135,7 +135,7 @@ class TruthStage:
                 alter_configs(link, [change], _REQUEST_S)
         elif self._trouble is Trouble.UNREADABLE:
             # Nothing listens there.
-            endpoints = {**settings.collect.endpoints, TROUBLED: "127.0.0.1:1"}
+            endpoints = {**settings.collect.endpoints, str(TROUBLED): "127.0.0.1:1"}
             return replace(settings, collect=replace(settings.collect, endpoints=endpoints))
         return settings
 
