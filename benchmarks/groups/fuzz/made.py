@@ -137,6 +137,7 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
         "brokers": [_broker(broker) for broker in (1, 2, 3)],
         "moves": [_move(tick_ms, 0, adding=[3], removing=[2]), _move(tick_ms, 1, adding=[], removing=[])],
         "migrations": [_migration(tick_ms)],
+        "migration_syncs": [_sync(tick_ms)],
         "leaders": [_leader(number) for number in (0, 1)],
         "topic_throttles": [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}],
         "meters": [_meter(tick_ms, name) for name in meters],
@@ -155,7 +156,6 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
                 **{"size_bytes": 9_000_000, "lag_offsets": 0, "is_future": False},
             }
         ],
-        "migration_syncs": [_sync(tick_ms)],
     }
     messages = encode_rows(cluster, tick_ms, rows)
     end = encode_end(cluster, tick_ms, len(messages), _end(tick_ms))

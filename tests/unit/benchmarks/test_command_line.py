@@ -106,7 +106,7 @@ def test_make_hands_group_and_options_over() -> None:
         ("damages --rounds 6", "6 is not allowed: the number must be from 1 to 5"),
         ("idle --length-s nan", "'nan' is not seconds"),
         ("precision --stock-for-ratio 0", "'0' is not above 0"),
-        ("plan --parts time,list", "there is no 'list'. Choose from time, generate, lists."),
+        ("plan --parts time,list", "there is no 'list'. Choose from time, generate, lists, needs."),
         ("large_moves --scenes lage", "there is no scene 'lage'; there are large, short,"),
         ("outages --scenarios kill_wach", "there is no scenario 'kill_wach'; there are kill_collector,"),
         ("seeded --faults unti", "there is no fault unti; there are "),

@@ -240,11 +240,11 @@ def test_alerts_on_throttles_do_not_wait_for_the_migrations_of_their_tick(monkey
     lost = (migration_progress.progress(lost_offsets=10),)
     kinds_before: list[str] = []
 
-    def judged(messages: object, chosen: object) -> dict[tuple[str, int], object]:
+    def evaluated(messages: object, chosen: object) -> dict[tuple[str, int], object]:
         kinds_before.extend(event.kind for event in ticks.events)
         return {(CLUSTERS[0], START_MS): lost}
 
-    monkeypatch.setattr("headroom.streaming.jobs.alert_path.evaluated_migrations", judged)
+    monkeypatch.setattr("headroom.streaming.jobs.alert_path.evaluated_migrations", evaluated)
     ticks.at(0)
     assert set(kinds_before) == {"throttle_below_leader_write"}
     assert ticks.events_of(CLUSTERS[0]) == [
