@@ -22,7 +22,7 @@ from headroom.schemas.tables import MIGRATION_OFFSETS, MIGRATION_PROGRESS, Table
 from headroom.streaming.delta.query_table import query
 from tests.integration.conftest import StartCluster
 from tests.integration.support import TABLE_POLL_S, admin_of, create_topic
-from tests.support.migrations import agreement_reader_of
+from tests.support.migrations import agreement_reader_of, printed_with
 
 TOPIC, END = "orders", 300
 PATIENCE_S = 180
@@ -79,6 +79,20 @@ def test_a_watch_follows_a_migration_and_a_dead_origin(start_cluster: StartClust
             return AlertKind.MIGRATION_UNROUTED_WRITES in {line.fields.get("kind") for line in watch.lines}
 
         watch.wait(is_reported, PATIENCE_S, "an alert on records beyond the end offset", TABLE_POLL_S)
+
+        def bytes_per_s() -> dict[str, Any] | None:
+            write(origin, 50)
+            return newest(MIGRATION_PROGRESS, "write_bytes_per_s > 0")
+
+        watch.wait(bytes_per_s, PATIENCE_S, "the clients' write rate in bytes", TABLE_POLL_S)
+        sized = newest(MIGRATION_OFFSETS, "side = 'origin' AND size_bytes IS NOT NULL")
+        assert sized is not None
+        # A record has some bytes of its own, and its batch has more.
+        assert sized["size_bytes"] > sized["log_end_offset"]
+        # The command reads and judges as the watch does.
+        (shown,) = printed_with(config, "status")["partitions"]
+        assert (shown["status"], shown["beyond_offsets"] > 0, shown["origin_up"]) == ("migrating", True, True)
+        assert shown["write_bytes_per_s"] is not None
         origin.stop()
         of_origin = "side = 'origin' AND log_end_offset IS NULL"
         gone = watch.wait(lambda: newest(MIGRATION_OFFSETS, of_origin), PATIENCE_S, "a gap", TABLE_POLL_S)
