@@ -71,7 +71,7 @@ class SyncFollower:
     def read(self, names: frozenset[TopicPartition]) -> SyncReading:
         """Return the syncs that are new since the last reading.
 
-        It begins anew if the topic was truncated or created again, or partitions have come whose syncs were passed
+        It begins again if the topic was truncated or created again, or partitions have come whose syncs were passed
         over. After an error the next one connects again, and repeats the reading.
 
         Args:
