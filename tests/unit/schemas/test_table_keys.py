@@ -18,8 +18,8 @@ from headroom.schemas.tables import (
     Table,
 )
 
-# Tables whose keys are offsets of the ticks topic, which all clusters share, or an id derived from the cluster's name. A sync
-# is the same one in whichever tick it comes.
+# Tables whose keys are offsets of the ticks topic, which all clusters share, or an id derived from the cluster's name.
+# A sync is the same one in whichever tick it comes.
 OTHER_KEYS = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES, MIGRATION_SYNCS)
 
 
