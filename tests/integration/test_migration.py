@@ -225,13 +225,13 @@ def test_the_collector_follows_the_syncs_also_of_a_topic_that_was_created_again(
         first = follower.read(names)
         found = [(record.name.partition, record.origin, record.target) for record in first.records]
         assert found == [(0, 0, 0), (0, KILLED - BACK, KILLED), (1, RECORDS - 1, RECORDS - 1)]
-        assert (first.is_from_start, first.is_all, first.begin, first.end) == (True, True, 0, 3)
+        assert (first.is_restart, first.is_all, first.begin, first.end) == (True, True, 0, 3)
         assert first.topic_id is not None
         assert first.leader_epoch is not None
         write_syncs(origin, [(0, RECORDS - 1, RECORDS + BACK - 1)])
         second = follower.read(names)
         assert [(record.offset, record.origin) for record in second.records] == [(3, RECORDS - 1)]
-        assert (second.is_from_start, second.topic_id) == (False, first.topic_id)
+        assert (second.is_restart, second.topic_id) == (False, first.topic_id)
         with admin_of(origin) as admin:
             admin.delete_topics([SYNCS])
             wait_until(lambda: SYNCS not in admin.list_topics(), 60, "the topic is gone")
@@ -248,4 +248,4 @@ def test_the_collector_follows_the_syncs_also_of_a_topic_that_was_created_again(
         third = wait_until(again, 60, "the syncs of the new topic")
         assert third is not None
         assert [record.origin for record in third.records] == [0, 1, 2, 3, 4]
-        assert (third.is_from_start, third.topic_id != first.topic_id) == (True, True)
+        assert (third.is_restart, third.topic_id != first.topic_id) == (True, True)

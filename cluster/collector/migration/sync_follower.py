@@ -71,8 +71,8 @@ class SyncFollower:
     def read(self, names: frozenset[TopicPartition]) -> SyncReading:
         """Return the syncs that are new since the last reading.
 
-        It begins at the start of the topic if that was truncated or created again, or partitions have come whose syncs
-        were passed over. After an error the next one connects again, and repeats the reading.
+        It begins again if the topic was truncated or created again, or partitions have come whose syncs were passed
+        over. After an error the next one connects again, and repeats the reading.
 
         Args:
             names: partitions that are followed, by their names on the origin.

@@ -53,7 +53,7 @@ class SyncReading:
         names: partitions that are followed.
         topic_id: id of the topic; None before Kafka 2.8.
         leader_epoch: epoch of its leader, the same before and after the reading; None if unknown.
-        is_from_start: whether it does not continue the reading before: the first one, or the topic has another log.
+        is_restart: whether it does not continue the reading before: the first one, or the topic has another log.
         begin: offset at which it began.
         end: offset at which it ended.
         is_all: whether that was the end of the log.
@@ -63,7 +63,7 @@ class SyncReading:
     names: frozenset[TopicPartition]
     topic_id: str | None
     leader_epoch: int | None
-    is_from_start: bool
+    is_restart: bool
     begin: int
     end: int
     is_all: bool
@@ -107,7 +107,7 @@ class SyncTrails:
         What compaction removes of a partition is older than what is left of it. So within a reading nothing is missing
         between two syncs of a partition, and before its first one only if an offset without a record is in between.
         """
-        if reading.is_from_start:
+        if reading.is_restart:
             self._trails, self._at, self._missing = {}, reading.begin, -1
         self._trails = {name: trail for name, trail in self._trails.items() if name in reading.names}
         self.topic_id = reading.topic_id

@@ -18,8 +18,8 @@ from headroom.schemas.tables import (
     Table,
 )
 
-# Tables whose keys are offsets of the ticks topic, which all clusters share, an id derived from the cluster's name, or
-# offsets of another topic, whose records come again in later ticks.
+# Tables whose keys are offsets of the ticks topic, which all clusters share, or an id derived from the cluster's name.
+# A sync is the same one in whichever tick it comes.
 OTHER_KEYS = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES, MIGRATION_SYNCS)
 
 

@@ -78,11 +78,11 @@ class FakeFollower(SyncFollower):
         return
 
 
-def syncs_at(*offsets: int, from_start: bool = False) -> SyncReading:
+def syncs_at(*offsets: int, restart: bool = False) -> SyncReading:
     """A reading of syncs, each a minute after the one before, of offset 10 times as large on both clusters."""
     records = [SyncRecord(at, NAME, 10 * at, 10 * at, at * 60_000) for at in offsets]
     begin, end = (offsets[0], offsets[-1] + 1) if offsets else (9, 9)
-    return SyncReading(frozenset({NAME}), "s", 2, from_start, begin, end, True, records)
+    return SyncReading(frozenset({NAME}), "s", 2, restart, begin, end, True, records)
 
 
 class FakeClock:
@@ -262,7 +262,7 @@ def of_both(clock: FakeClock, origin_id: str = "o") -> tuple[FakeCluster, FakeCl
 def test_a_mirrored_partition_has_the_newest_sync_so_that_the_mirrors_lag_is_known() -> None:
     clock = FakeClock()
     planned = mirrored(status="planned", target_base_offset=None)
-    made = collector(clock, *of_both(clock), planned, FakeFollower(syncs_at(7, 8, from_start=True)))
+    made = collector(clock, *of_both(clock), planned, FakeFollower(syncs_at(7, 8, restart=True)))
     (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["sync_origin_offset"]))
     assert (row["sync_origin_offset"], row["sync_target_offset"], row["sync_error"]) == (80, 80, None)
     reading = reading_of_row(row, 1_000_000)
@@ -274,7 +274,7 @@ def test_a_mirrored_partition_has_the_newest_sync_so_that_the_mirrors_lag_is_kno
 
 def test_syncs_are_sent_until_they_are_written_and_once_after_that() -> None:
     clock = FakeClock()
-    made = collector(clock, *of_both(clock), mirrored(), FakeFollower(syncs_at(7, 8, from_start=True)))
+    made = collector(clock, *of_both(clock), mirrored(), FakeFollower(syncs_at(7, 8, restart=True)))
     rows_after(made, 10, lambda rows: bool(made.sync_rows()))
     for _ in range(2):
         made.rows()
@@ -290,7 +290,7 @@ def test_syncs_are_sent_until_they_are_written_and_once_after_that() -> None:
 
 def test_syncs_of_clusters_that_are_not_the_agreed_ones_are_neither_sent_nor_used() -> None:
     clock = FakeClock()
-    follower = FakeFollower(syncs_at(7, from_start=True))
+    follower = FakeFollower(syncs_at(7, restart=True))
     made = collector(clock, *of_both(clock, "another"), mirrored(), follower)
     (row,) = rows_after(
         made, 10, lambda rows: bool(rows and rows[0]["target"] and "another" in rows[0]["origin_error"])
@@ -316,7 +316,7 @@ def test_no_syncs_are_read_for_a_partition_without_a_mirror_or_with_a_shield(ter
 def test_syncs_that_cannot_be_read_are_unknown_with_the_reason_and_cost_nothing_else() -> None:
     clock = FakeClock()
     foreign = HeadroomError("mm2-offset-syncs.t.internal", "its record at offset 9 is no offset sync", "See it.")
-    follower = FakeFollower(syncs_at(7, 8, from_start=True), foreign, syncs_at())
+    follower = FakeFollower(syncs_at(7, 8, restart=True), foreign, syncs_at())
     made = collector(clock, *of_both(clock), mirrored(), follower)
     (row,) = rows_after(made, 10, lambda rows: bool(rows and "offset 9" in str(rows[0]["sync_error"])))
     assert "mm2-offset-syncs.t.internal" in row["sync_error"]
@@ -336,7 +336,7 @@ def test_a_mirror_whose_syncs_hang_costs_their_columns_and_no_tick() -> None:
     clock = FakeClock()
     released = threading.Event()
     follower = FakeFollower()
-    follower.read = lambda names: (assert_released(released), syncs_at(from_start=True))[1]  # type: ignore[method-assign]
+    follower.read = lambda names: (assert_released(released), syncs_at(restart=True))[1]  # type: ignore[method-assign]
     made = collector(clock, *of_both(clock), mirrored(), follower)
     try:
         (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["target"] and rows[0]["origin"]))

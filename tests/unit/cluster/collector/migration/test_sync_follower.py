@@ -1,4 +1,4 @@
-"""The follower of MirrorMaker's offset syncs: what it reads, and when it begins at the start again."""
+"""The follower of MirrorMaker's offset syncs: what it reads, and when it begins again."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def offsets(reading: SyncReading) -> list[int]:
 def test_each_reading_has_only_what_is_new(following: Following) -> None:
     following.write(0, 1)
     first = following.read()
-    assert (offsets(first), first.is_from_start, first.begin, first.end, first.is_all) == ([0, 1], True, 0, 2, True)
+    assert (offsets(first), first.is_restart, first.begin, first.end, first.is_all) == ([0, 1], True, 0, 2, True)
     assert (first.topic_id, first.leader_epoch) == (f"id of {ON_ORIGIN.topic}", 1)
     assert (first.records[1].origin, first.records[1].written_ms) == (10, 1_001)
     reads = len(following.origin.reads)
     second = following.read()
-    assert (offsets(second), second.is_from_start, second.is_all) == ([], False, True)
+    assert (offsets(second), second.is_restart, second.is_all) == ([], False, True)
     # Nothing new costs no fetch.
     assert len(following.origin.reads) == reads
     following.write(2)
@@ -88,7 +88,7 @@ def test_a_long_topic_is_read_in_parts() -> None:
         ([2, 5], 2, 6, False),
         ([6], 6, 7, True),
     ]
-    assert [part.is_from_start for part in parts] == [True, False, False]
+    assert [part.is_restart for part in parts] == [True, False, False]
 
 
 def test_a_topic_that_was_created_again_is_read_from_its_start(following: Following) -> None:
@@ -98,7 +98,7 @@ def test_a_topic_that_was_created_again_is_read_from_its_start(following: Follow
     following.write(0, 1, 2)
     following.origin.topic_ids[ON_ORIGIN.topic] = "another"
     again = following.read()
-    assert (offsets(again), again.is_from_start, again.topic_id) == ([0, 1, 2], True, "another")
+    assert (offsets(again), again.is_restart, again.topic_id) == ([0, 1, 2], True, "another")
 
 
 def test_a_topic_that_is_shorter_than_before_is_read_from_its_start(following: Following) -> None:
@@ -106,12 +106,12 @@ def test_a_topic_that_is_shorter_than_before_is_read_from_its_start(following: F
     following.read()
     del following.origin.logs[ON_ORIGIN][1:]
     again = following.read()
-    assert (offsets(again), again.is_from_start) == ([0], True)
+    assert (offsets(again), again.is_restart) == ([0], True)
 
 
-@pytest.mark.parametrize(("epoch_end", "is_from_start"), [(3, False), (2, True), (None, True)])
+@pytest.mark.parametrize(("epoch_end", "is_restart"), [(3, False), (2, True), (None, True)])
 def test_a_new_leader_with_another_log_is_seen_though_its_log_is_longer(
-    following: Following, epoch_end: int | None, is_from_start: bool
+    following: Following, epoch_end: int | None, is_restart: bool
 ) -> None:
     following.write(0, 1, 2)
     following.read()
@@ -119,7 +119,7 @@ def test_a_new_leader_with_another_log_is_seen_though_its_log_is_longer(
     following.origin.leader_epochs[ON_ORIGIN] = 2
     following.origin.ended[ON_ORIGIN] = {} if epoch_end is None else {1: epoch_end}
     again = following.read()
-    assert (again.is_from_start, offsets(again)) == (is_from_start, [0, 1, 2, 3, 4] if is_from_start else [3, 4])
+    assert (again.is_restart, offsets(again)) == (is_restart, [0, 1, 2, 3, 4] if is_restart else [3, 4])
 
 
 def test_records_that_retention_deleted_are_passed_over(following: Following) -> None:
@@ -128,16 +128,16 @@ def test_records_that_retention_deleted_are_passed_over(following: Following) ->
     following.origin.starts[ON_ORIGIN] = 5
     following.write(5)
     later = following.read()
-    assert (later.begin, offsets(later), later.is_from_start) == (5, [5], False)
+    assert (later.begin, offsets(later), later.is_restart) == (5, [5], False)
 
 
 def test_partitions_that_come_later_are_read_from_the_start(following: Following) -> None:
     following.write(0)
     following.read()
     more = NAMES | {TopicPartition("orders", 1)}
-    assert following.follower.read(more).is_from_start
-    assert not following.follower.read(more).is_from_start
-    assert not following.read().is_from_start
+    assert following.follower.read(more).is_restart
+    assert not following.follower.read(more).is_restart
+    assert not following.read().is_restart
 
 
 def test_syncs_on_the_target_are_read_there_also_after_the_origin_is_gone(following: Following) -> None:
@@ -158,7 +158,7 @@ def test_the_cluster_of_the_topic_is_looked_for_again_now_and_then(following: Fo
     following.origin.fill("orders", 0, [0])
     following.s += 61.0
     moved = following.read()
-    assert (offsets(moved), moved.is_from_start, moved.topic_id) == ([0, 1], True, f"id of {ON_TARGET.topic}")
+    assert (offsets(moved), moved.is_restart, moved.topic_id) == ([0, 1], True, f"id of {ON_TARGET.topic}")
 
 
 def test_a_record_that_is_no_sync_is_named_and_read_again(following: Following) -> None:
@@ -173,7 +173,7 @@ def test_a_record_that_is_no_sync_is_named_and_read_again(following: Following) 
     following.write(3)
     # Nothing of the failed readings counts: the hole that was left shows.
     later = following.read()
-    assert (later.begin, offsets(later), later.is_from_start) == (1, [1, 3], False)
+    assert (later.begin, offsets(later), later.is_restart) == (1, [1, 3], False)
 
 
 def test_a_topic_that_changes_while_it_is_read_gives_no_reading(following: Following) -> None:

@@ -29,8 +29,8 @@ def record(offset: int, origin: int, target: int, written_ms: int | None = None)
     return SyncRecord(offset, NAME, origin, target, offset * APART_MS if written_ms is None else written_ms)
 
 
-def reading(begin: int, end: int, *records: SyncRecord, from_start: bool = False, is_all: bool = True) -> SyncReading:
-    return SyncReading(NAMES, "s", 3, from_start, begin, end, is_all, records)
+def reading(begin: int, end: int, *records: SyncRecord, restart: bool = False, is_all: bool = True) -> SyncReading:
+    return SyncReading(NAMES, "s", 3, restart, begin, end, is_all, records)
 
 
 def offsets(kept: Sequence[KeptSync]) -> list[tuple[int, int | None]]:
@@ -43,7 +43,7 @@ def trails() -> SyncTrails:
 
 
 def test_each_kept_sync_is_linked_to_the_one_before(trails: SyncTrails) -> None:
-    trails.add(reading(0, 3, record(0, 5, 5), record(1, 7, 8), record(2, 9, 10), from_start=True))
+    trails.add(reading(0, 3, record(0, 5, 5), record(1, 7, 8), record(2, 9, 10), restart=True))
     kept = trails.waiting(NAME, 9, LATE_MS)
     assert offsets(kept) == [(0, None), (1, 0), (2, 1)]
     assert (kept[2].record.origin, kept[2].record.target, kept[2].leader_epoch) == (9, 10, 3)
@@ -51,7 +51,7 @@ def test_each_kept_sync_is_linked_to_the_one_before(trails: SyncTrails) -> None:
 
 
 def test_what_is_not_confirmed_is_sent_again_and_links_go_on_from_what_is(trails: SyncTrails) -> None:
-    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), from_start=True))
+    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), restart=True))
     assert offsets(trails.waiting(NAME, 1, LATE_MS)) == [(0, None)]
     assert offsets(trails.waiting(NAME, 1, LATE_MS)) == [(0, None)]
     trails.confirm({NAME: 0})
@@ -63,14 +63,14 @@ def test_what_is_not_confirmed_is_sent_again_and_links_go_on_from_what_is(trails
 
 @pytest.mark.parametrize(("origin", "target"), [(6, 99), (99, 7)])
 def test_a_log_that_went_back_breaks_the_chain(trails: SyncTrails, origin: int, target: int) -> None:
-    trails.add(reading(0, 3, record(0, 5, 5), record(1, 7, 8), record(2, origin, target), from_start=True))
+    trails.add(reading(0, 3, record(0, 5, 5), record(1, 7, 8), record(2, origin, target), restart=True))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(2, None)]
     assert trails.newest() == {NAME: (origin, target)}
 
 
 def test_an_offset_that_is_missing_between_two_readings_breaks_the_chain(trails: SyncTrails) -> None:
     """Compaction may have removed a rewind that was not read."""
-    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), from_start=True))
+    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), restart=True))
     trails.confirm({NAME: 1})
     trails.add(reading(2, 5, record(3, 9, 10), record(4, 11, 12)))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(3, None), (4, 3)]
@@ -78,7 +78,7 @@ def test_an_offset_that_is_missing_between_two_readings_breaks_the_chain(trails:
 
 def test_an_offset_that_is_missing_within_a_reading_breaks_nothing(trails: SyncTrails) -> None:
     """Of a partition compaction removes only what is older than all that is left."""
-    trails.add(reading(0, 9, record(2, 5, 5), record(7, 7, 8), from_start=True))
+    trails.add(reading(0, 9, record(2, 5, 5), record(7, 7, 8), restart=True))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(2, None), (7, 2)]
     # All of it was read: its newest sync is the partition's, whatever is missing before.
     trails.add(reading(9, 10, record(9, 9, 10)))
@@ -86,7 +86,7 @@ def test_an_offset_that_is_missing_within_a_reading_breaks_nothing(trails: SyncT
 
 
 def test_a_part_of_the_topic_does_not_show_that_nothing_is_missing_in_it(trails: SyncTrails) -> None:
-    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), from_start=True, is_all=False))
+    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), restart=True, is_all=False))
     # Offset 3 may have been a rewind of the partition that compaction has removed because of offset 5.
     trails.add(reading(2, 5, SyncRecord(4, OTHER, 1, 1, 0), is_all=False))
     assert trails.newest() == {}
@@ -96,7 +96,7 @@ def test_a_part_of_the_topic_does_not_show_that_nothing_is_missing_in_it(trails:
 
 def test_syncs_within_half_a_minute_are_left_out_until_no_other_follows(trails: SyncTrails) -> None:
     quick = [record(at, 10 * at, 10 * at, at * 1_000) for at in range(45)]
-    trails.add(reading(0, 45, *quick, from_start=True))
+    trails.add(reading(0, 45, *quick, restart=True))
     assert offsets(trails.waiting(NAME, 9, 45_000)) == [(0, None), (30, 0)]
     assert trails.newest() == {NAME: (440, 440)}
     # Compaction will leave the newest one alone. Without it the chain would end before.
@@ -104,7 +104,7 @@ def test_syncs_within_half_a_minute_are_left_out_until_no_other_follows(trails: 
 
 
 def test_memory_is_bounded_and_the_first_and_the_last_stay(trails: SyncTrails) -> None:
-    trails.add(reading(0, 5_000, *(record(at, at, at) for at in range(5_000)), from_start=True))
+    trails.add(reading(0, 5_000, *(record(at, at, at) for at in range(5_000)), restart=True))
     kept = trails.waiting(NAME, 10_000, LATE_MS)
     assert len(kept) <= MOST_IN_ARRAY
     assert (kept[0].record.offset, kept[0].after, kept[-1].record.offset) == (0, None, 4_999)
@@ -113,15 +113,15 @@ def test_memory_is_bounded_and_the_first_and_the_last_stay(trails: SyncTrails) -
 
 def test_what_says_nothing_or_has_no_time_is_not_kept(trails: SyncTrails) -> None:
     nothing = [record(1, -1, 8), record(2, 8, -1)]
-    trails.add(reading(0, 4, record(0, 5, 5), *nothing, record(3, 7, 8), from_start=True))
+    trails.add(reading(0, 4, record(0, 5, 5), *nothing, record(3, 7, 8), restart=True))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(0, None), (3, 0)]
     trails.add(reading(4, 6, record(4, 9, 9, -1), record(5, 11, 11)))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(5, None)]
     assert trails.newest() == {NAME: (11, 11)}
 
 
-def test_a_topic_with_another_log_is_read_from_its_start(trails: SyncTrails) -> None:
-    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), from_start=True))
+def test_a_topic_with_another_log_begins_again(trails: SyncTrails) -> None:
+    trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), restart=True))
     trails.add(SyncReading(NAMES, "s2", 4, True, 0, 1, True, [record(0, 9, 10)]))
     assert (trails.topic_id, offsets(trails.waiting(NAME, 9, LATE_MS))) == ("s2", [(0, None)])
     assert trails.waiting(OTHER, 9, LATE_MS) == []
