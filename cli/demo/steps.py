@@ -12,12 +12,13 @@ from headroom.cli.common.progress import ProgressView
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.demo.scenario import PARTITIONS
 from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.embedded.patience import Patience
 from headroom.operations.evaluation import read_evaluations
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms
 
-_COMMAND_S = 120.0
+_COMMAND_S, _POLL_S = 60.0, 0.1
 # The JVM that writes the tables compiles its code first, at a lower priority than the other processes.
 _GOLD_TIMEOUT_S = 300.0
 # Gold is written every 5 s. If Headroom keeps up, its newest tick is then about 4 s old.
@@ -31,13 +32,41 @@ def run_headroom(arguments: Sequence[str]) -> str:
     """Run a command of ``headroom`` as a user would, and return what it prints.
 
     Raises:
-        HeadroomError: the command failed; with its standard error.
+        HeadroomError: the command failed, with its standard error, or did not end in time.
     """
-    done = subprocess.run(headroom_command(*arguments), capture_output=True, text=True, timeout=_COMMAND_S, check=False)
-    if done.returncode:
-        output = " ".join(done.stderr.split()) or "no error message"
-        raise HeadroomError(f"headroom {arguments[0]}", f"failed: {output}", "See the command above")
-    return done.stdout
+    with subprocess.Popen(
+        headroom_command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            output, errors = _output_of(process)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        text = " ".join(errors.split()) or "no error message"
+        raise HeadroomError(f"headroom {arguments[0]}", f"failed: {text}", "See the command above")
+    return output
+
+
+def _output_of(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return what a process prints until it ends, on both outputs.
+
+    Raises:
+        HeadroomError: it has not ended in time.
+    """
+    patience = Patience(_COMMAND_S)
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_S)
+        except subprocess.TimeoutExpired:
+            if patience.is_over():
+                raise HeadroomError(
+                    "the command above", f"has not ended within {patience}", "Run it yourself to see why"
+                ) from None
 
 
 def await_watch(watch: WatchProcess, progress: ProgressView, settings: Settings) -> None:
