@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import kafka
+from kafka.producer.transaction_manager import TransactionState
 
 from headroom.schemas.errors import HeadroomError
 
@@ -61,3 +62,25 @@ def require_two_clusters(origin: Any, target: Any) -> tuple[str, str]:
         rule = f"origin and target are the same cluster ({ids[0]})"
         raise HeadroomError("clusters of a router", rule, "Give each client the addresses of its own cluster.")
     return ids[0], ids[1]
+
+
+def renew_producer_id(producer: Any) -> bool:
+    """Let an idempotent producer ask for a producer id again after it has given its own up.
+
+    kafka-python 3.0 gives it up when a record expires (``delivery_timeout_ms``) that it had sent before, and then asks
+    for no other one: from then on nothing is sent, also once the cluster answers again, and no future gets an outcome.
+
+    Args:
+        producer: producer of kafka-python.
+
+    Returns:
+        Whether it had none and did not ask for one.
+    """
+    manager = getattr(producer, "_transaction_manager", None)
+    if manager is None or manager.is_transactional():
+        return False
+    with manager._lock:
+        if manager.has_producer_id() or manager._current_state != TransactionState.READY:
+            return False
+        manager._current_state = TransactionState.UNINITIALIZED
+        return True

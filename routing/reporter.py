@@ -10,7 +10,7 @@ from dataclasses import replace
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from headroom.routing.clients import CLIENT
+from headroom.routing.clients import CLIENT, renew_producer_id
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.migrations import KEPT_EPOCHS, MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
 
@@ -78,6 +78,8 @@ class Reporter:
         report = self._report
         if report == self._written:
             return
+        # An earlier report may have expired.
+        renew_producer_id(self._producer)
         try:
             sent = self._producer.send(MIGRATIONS_TOPIC, key=report.key(), value=report.value(), partition=0)
             sent.get(timeout=_TIMEOUT_S)

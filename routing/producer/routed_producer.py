@@ -13,7 +13,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 
 from headroom.routing.agreement import AgreementReader
-from headroom.routing.clients import require_options, require_two_clusters, require_version
+from headroom.routing.clients import renew_producer_id, require_options, require_two_clusters, require_version
 from headroom.routing.follower import AgreementFollower
 from headroom.routing.producer.futures import TargetFuture
 from headroom.routing.producer.partition_route import PartitionRoute, RoutedRecord
@@ -223,6 +223,9 @@ class RoutedProducer:
         wait_s = _FOLLOW_S
         while not self._closing.wait(wait_s):
             wait_s = _FOLLOW_S
+            for producer in (self._origin, self._target):
+                if renew_producer_id(producer):
+                    log.warning("records have expired, and the producer asks for another id")
             try:
                 self.follow(_LOOK_S)
             except (KafkaError, HeadroomError) as error:
