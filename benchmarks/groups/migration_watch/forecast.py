@@ -12,7 +12,7 @@ from statistics import median
 from kafka import KafkaProducer
 
 from benchmarks.fixtures.bench_cluster import OnProgress, await_true, failure
-from benchmarks.groups.migration_watch.scoring import Forecast, forecast_at
+from benchmarks.groups.migration_watch.scoring import SwitchForecast, forecast_at
 from benchmarks.groups.migration_watch.watched_clusters import START_S, WatchedClusters, watched_clusters
 from benchmarks.results import Figure
 from headroom.schemas.tables import MIGRATION_PROGRESS
@@ -127,11 +127,11 @@ def _newest_ms(clusters: WatchedClusters) -> int:
     return max((row["tick_ms"] or 0 for row in rows), default=0)
 
 
-def _forecasts(clusters: WatchedClusters, offset_s: float) -> dict[int, Sequence[Forecast]]:
+def _forecasts(clusters: WatchedClusters, offset_s: float) -> dict[int, Sequence[SwitchForecast]]:
     """Return the forecasts of each partition, with monotonic times."""
     sql = "SELECT tick_ms, partition, switch_eta_s FROM data WHERE switch_eta_s > 0"
-    by_partition: dict[int, list[Forecast]] = {}
+    by_partition: dict[int, list[SwitchForecast]] = {}
     for row in query(clusters.target.store, MIGRATION_PROGRESS.path, sql) or []:
-        forecast = Forecast(row["tick_ms"] / 1000 - offset_s, row["switch_eta_s"])
+        forecast = SwitchForecast(row["tick_ms"] / 1000 - offset_s, row["switch_eta_s"])
         by_partition.setdefault(row["partition"], []).append(forecast)
     return dict(by_partition)

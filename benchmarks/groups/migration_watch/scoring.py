@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Forecast:
+class SwitchForecast:
     """A forecast of a switch.
 
     Attributes:
@@ -33,7 +33,7 @@ class Forecast:
         return abs(self.eta_s - left_s) / left_s
 
 
-def forecast_at(forecasts: Iterable[Forecast], at_s: float) -> Forecast | None:
+def forecast_at(forecasts: Iterable[SwitchForecast], at_s: float) -> SwitchForecast | None:
     """Return the forecast whose time is nearest to a time, seconds; None without any."""
     return min(forecasts, key=lambda one: abs(one.at_s - at_s), default=None)
 

@@ -11,8 +11,8 @@ from benchmarks.groups.migration_watch.forecast import expected_offsets
 from benchmarks.groups.migration_watch.made_migration import MadeMigration
 from benchmarks.groups.migration_watch.overtaken import speeds
 from benchmarks.groups.migration_watch.scoring import (
-    Forecast,
     ReaderScore,
+    SwitchForecast,
     forecast_at,
     overtaken_at,
     reader_score,
@@ -24,14 +24,14 @@ from headroom.cluster.collector.rows.encoder import encode_rows
 
 def test_the_error_of_a_forecast_is_a_share_of_the_time_that_was_left() -> None:
     # 40 s were left, and 50 s or 38 s were forecast.
-    assert Forecast(60.0, 50.0).error_ratio(100.0) == pytest.approx(0.25)
-    assert Forecast(60.0, 38.0).error_ratio(100.0) == pytest.approx(0.05)
+    assert SwitchForecast(60.0, 50.0).error_ratio(100.0) == pytest.approx(0.25)
+    assert SwitchForecast(60.0, 38.0).error_ratio(100.0) == pytest.approx(0.05)
     with pytest.raises(ValueError, match="before the switch"):
-        Forecast(100.0, 1.0).error_ratio(100.0)
+        SwitchForecast(100.0, 1.0).error_ratio(100.0)
 
 
 def test_the_forecast_of_a_time_is_the_nearest_one() -> None:
-    forecasts = [Forecast(9.0, 3.0), Forecast(10.4, 2.0), Forecast(11.0, 1.0)]
+    forecasts = [SwitchForecast(9.0, 3.0), SwitchForecast(10.4, 2.0), SwitchForecast(11.0, 1.0)]
     assert forecast_at(forecasts, 10.0) == forecasts[1]
     assert forecast_at([], 10.0) is None
 
