@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.groups.plan.truth.cases import CASES, TROUBLED, Trouble
+from benchmarks.groups.plan.truth.cases import CASES, TROUBLED, TruthTrouble
 from benchmarks.groups.plan.truth.group import figures
-from benchmarks.groups.plan.truth.verdict import Came, Said, said_of, what_is_wrong
+from benchmarks.groups.plan.truth.verdict import Came, SaidEnd, said_of, what_is_wrong
 from headroom.operations.plans.estimating import EstimateRequest, estimate_plan
 from headroom.planning.reassignments.cluster_state import BrokerState
 from headroom.planning.throttles.recommendation import ThrottlePolicy
@@ -16,7 +16,7 @@ from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 
-def said(target: tuple[int, ...], throttle: int | None = None, dead: bool = False, **fields: object) -> Said:
+def said(target: tuple[int, ...], throttle: int | None = None, dead: bool = False, **fields: object) -> SaidEnd:
     """Return what is said of a partition of 1 MB/s on brokers 1, 2 and 5, the last of which may be down."""
     brokers = {5: BrokerState(5, alive=not dead)}
     isr = (1, 2) if dead else (1, 2, 5)
@@ -29,45 +29,45 @@ def said(target: tuple[int, ...], throttle: int | None = None, dead: bool = Fals
 
 
 def test_what_a_plan_says_of_the_end_of_a_move() -> None:
-    assert said((1, 2, 3)) is Said.FITS
+    assert said((1, 2, 3)) is SaidEnd.FITS
     # The leader sends 1 MB/s to three followers.
-    assert said((1, 2, 3), 2 * MB) is Said.NEVER
-    assert said((1, 2, 3), write_bytes_per_s=None) is Said.UNKNOWN
-    assert said((1, 2, 3), awaits_leader=True) is Said.AWAITS_LEADER
+    assert said((1, 2, 3), 2 * MB) is SaidEnd.NEVER
+    assert said((1, 2, 3), write_bytes_per_s=None) is SaidEnd.UNKNOWN
+    assert said((1, 2, 3), awaits_leader=True) is SaidEnd.AWAITS_LEADER
     # Since Kafka 4.3 only a move that gives up more replicas than it gets waits for those that it keeps.
-    assert said((1, 3, 5), dead=True) is Said.FITS
-    assert said((1, 5), dead=True) is Said.AWAITS_BROKER
-    assert said((1, 2, 9)) is Said.REFUSED
+    assert said((1, 3, 5), dead=True) is SaidEnd.FITS
+    assert said((1, 5), dead=True) is SaidEnd.AWAITS_BROKER
+    assert said((1, 2, 9)) is SaidEnd.REFUSED
 
 
 @pytest.mark.parametrize(
     ("of_plan", "came", "wrong"),
     [
-        (Said.FITS, Came(ended_s=9.0), None),
-        (Said.FITS, Came(ended_s=11.0), "it ended after 11 s, not within 10 s"),
-        (Said.FITS, Came(watched_s=12.0), "it did not end within 12 s"),
-        (Said.FITS, Came("no"), "Kafka refused it: no"),
-        (Said.NEVER, Came(watched_s=40.0), None),
-        (Said.NEVER, Came(ended_s=5.0), "it ended after 5 s"),
-        (Said.AWAITS_BROKER, Came(watched_s=40.0, ended_later=True), None),
-        (Said.AWAITS_BROKER, Came(ended_s=3.0), "it ended after 3 s"),
-        (Said.AWAITS_BROKER, Came(ended_later=False), "it did not end either once what it waited for was there"),
-        (Said.REFUSED, Came("no"), None),
-        (Said.REFUSED, Came(watched_s=40.0), None),
-        (Said.REFUSED, Came(ended_s=3.0), "it was carried out"),
-        (Said.UNKNOWN, Came(ended_s=3.0), None),
+        (SaidEnd.FITS, Came(ended_s=9.0), None),
+        (SaidEnd.FITS, Came(ended_s=11.0), "it ended after 11 s, not within 10 s"),
+        (SaidEnd.FITS, Came(watched_s=12.0), "it did not end within 12 s"),
+        (SaidEnd.FITS, Came("no"), "Kafka refused it: no"),
+        (SaidEnd.NEVER, Came(watched_s=40.0), None),
+        (SaidEnd.NEVER, Came(ended_s=5.0), "it ended after 5 s"),
+        (SaidEnd.AWAITS_BROKER, Came(watched_s=40.0, ended_later=True), None),
+        (SaidEnd.AWAITS_BROKER, Came(ended_s=3.0), "it ended after 3 s"),
+        (SaidEnd.AWAITS_BROKER, Came(ended_later=False), "it did not end either once what it waited for was there"),
+        (SaidEnd.REFUSED, Came("no"), None),
+        (SaidEnd.REFUSED, Came(watched_s=40.0), None),
+        (SaidEnd.REFUSED, Came(ended_s=3.0), "it was carried out"),
+        (SaidEnd.UNKNOWN, Came(ended_s=3.0), None),
     ],
 )
-def test_a_plan_is_wrong_if_something_else_came(of_plan: Said, came: Came, wrong: str | None) -> None:
+def test_a_plan_is_wrong_if_something_else_came(of_plan: SaidEnd, came: Came, wrong: str | None) -> None:
     assert what_is_wrong(of_plan, 10.0, came) == wrong
 
 
 def test_sixty_different_cases_of_every_trouble() -> None:
     assert len({case.name for case in CASES}) == len(CASES) == 60
     by_trouble = Counter(case.trouble for case in CASES)
-    assert set(by_trouble) == set(Trouble)
+    assert set(by_trouble) == set(TruthTrouble)
     # In every case of a dead broker it has, or would get, a replica.
-    assert all(TROUBLED in (*c.before, *c.after) for c in CASES if c.trouble is Trouble.DEAD)
+    assert all(TROUBLED in (*c.before, *c.after) for c in CASES if c.trouble is TruthTrouble.DEAD)
 
 
 def test_figures_count_wrong_and_unknown_plans() -> None:

@@ -11,7 +11,7 @@ TROUBLED = 4
 _MB = 1_000_000
 
 
-class Trouble(str, Enum):
+class TruthTrouble(str, Enum):
     """What is wrong with the troubled broker.
 
     Attributes:
@@ -47,7 +47,7 @@ class TruthCase:
     """
 
     name: str
-    trouble: Trouble
+    trouble: TruthTrouble
     before: tuple[int, ...]
     after: tuple[int, ...]
     history_bytes: int = 4 * _MB
@@ -113,7 +113,7 @@ _SMALL_BYTES = {"fits": 4 * _MB, "does not fit": 70 * _MB}
 
 
 def _cases(
-    trouble: Trouble, shapes: Sequence[Shape], suffix: str = "", **fields: int | float | None
+    trouble: TruthTrouble, shapes: Sequence[Shape], suffix: str = "", **fields: int | float | None
 ) -> list[TruthCase]:
     return [
         TruthCase(f"{trouble.value}: {name}{suffix}", trouble, before, after, **fields)  # type: ignore[arg-type]
@@ -122,20 +122,20 @@ def _cases(
 
 
 CASES: tuple[TruthCase, ...] = (
-    *_cases(Trouble.NONE, _COPIES),
-    *_cases(Trouble.NONE, _UNCOPIED),
-    *_cases(Trouble.NONE, _COPIES, ", written", write_bytes_per_s=0.3 * _MB),
-    *_cases(Trouble.NONE, _COPIES, ", throttle too low", write_bytes_per_s=1.5 * _MB, throttle_ratio=0.8),
-    *_cases(Trouble.NONE, _COPIES[1:2], ", ten partitions", partitions=10, history_bytes=_MB),
-    *_cases(Trouble.DEAD, _DEAD),
-    *_cases(Trouble.DEAD, _DEAD[:3], ", written", write_bytes_per_s=0.3 * _MB),
-    *_cases(Trouble.UNREADABLE, _UNREADABLE),
-    *_cases(Trouble.CORDONED, _CORDONED),
+    *_cases(TruthTrouble.NONE, _COPIES),
+    *_cases(TruthTrouble.NONE, _UNCOPIED),
+    *_cases(TruthTrouble.NONE, _COPIES, ", written", write_bytes_per_s=0.3 * _MB),
+    *_cases(TruthTrouble.NONE, _COPIES, ", throttle too low", write_bytes_per_s=1.5 * _MB, throttle_ratio=0.8),
+    *_cases(TruthTrouble.NONE, _COPIES[1:2], ", ten partitions", partitions=10, history_bytes=_MB),
+    *_cases(TruthTrouble.DEAD, _DEAD),
+    *_cases(TruthTrouble.DEAD, _DEAD[:3], ", written", write_bytes_per_s=0.3 * _MB),
+    *_cases(TruthTrouble.UNREADABLE, _UNREADABLE),
+    *_cases(TruthTrouble.CORDONED, _CORDONED),
     *[
         case
         for what, size in _SMALL_BYTES.items()
         for case in _cases(
-            Trouble.SMALL,
+            TruthTrouble.SMALL,
             (
                 ("a follower is replaced", (1, 2), (1, 4)),
                 ("the factor rises", (1, 2), (1, 2, 4)),
@@ -145,7 +145,7 @@ CASES: tuple[TruthCase, ...] = (
             history_bytes=size,
         )
     ],
-    *_cases(Trouble.TIERED, _TIERED),
-    *_cases(Trouble.TIERED, _TIERED, ", written", write_bytes_per_s=0.3 * _MB),
-    *_cases(Trouble.TIERED, _TIERED[:2], ", ten partitions", partitions=10, history_bytes=2 * _MB),
+    *_cases(TruthTrouble.TIERED, _TIERED),
+    *_cases(TruthTrouble.TIERED, _TIERED, ", written", write_bytes_per_s=0.3 * _MB),
+    *_cases(TruthTrouble.TIERED, _TIERED[:2], ", ten partitions", partitions=10, history_bytes=2 * _MB),
 )

@@ -28,9 +28,9 @@ from typing import Any
 
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.fixtures.part_records import read_record, write_record
-from benchmarks.groups.plan.truth.cases import CASES, Trouble
+from benchmarks.groups.plan.truth.cases import CASES, TruthTrouble
 from benchmarks.groups.plan.truth.stage import TruthStage
-from benchmarks.groups.plan.truth.verdict import Said
+from benchmarks.groups.plan.truth.verdict import SaidEnd
 from benchmarks.options.fields import COUNT, option, parts_option
 from benchmarks.results import Figure, parts
 
@@ -39,7 +39,7 @@ from benchmarks.results import Figure, parts
 class PlanTruthOptions:
     """Options of the group ``plan_truth``."""
 
-    parts: tuple[str, ...] = parts_option(*(trouble.value for trouble in Trouble))
+    parts: tuple[str, ...] = parts_option(*(trouble.value for trouble in TruthTrouble))
     items: int = option(len(CASES), COUNT, "Most cases that this run records; 0 records nothing.")
 
 
@@ -55,7 +55,7 @@ def measure(on_progress: OnProgress, options: PlanTruthOptions) -> list[Figure]:
         left = [n for n in numbers if _counted(folder, n) is None][:most]
         most -= len(left)
         if left:
-            stage = TruthStage(Trouble(trouble), {n: CASES[n] for n in left}, on_progress)
+            stage = TruthStage(TruthTrouble(trouble), {n: CASES[n] for n in left}, on_progress)
             for number, record in stage.records():
                 write_record(folder, _name(number), record)
     return figures(_records(folder), on_progress)
@@ -66,7 +66,7 @@ def figures(records: list[dict[str, Any]], on_progress: OnProgress) -> list[Figu
     wrong = [record for record in records if record["wrong"] is not None]
     for record in wrong:
         on_progress(f"{record['case']}: said {record['said']}, but {record['wrong']}")
-    unknown = sum(record["said"] == Said.UNKNOWN for record in records)
+    unknown = sum(record["said"] == SaidEnd.UNKNOWN for record in records)
     if not records:
         return []
     return [

@@ -15,8 +15,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
-from benchmarks.groups.plan.truth.cases import TROUBLED, Trouble, TruthCase
-from benchmarks.groups.plan.truth.verdict import Came, Said, said_of, what_is_wrong
+from benchmarks.groups.plan.truth.cases import TROUBLED, TruthCase, TruthTrouble
+from benchmarks.groups.plan.truth.verdict import Came, SaidEnd, said_of, what_is_wrong
 from headroom.cli.plan.json_view import result_json
 from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
 from headroom.cluster.admin.config_keys import BROKER
@@ -65,7 +65,7 @@ class TruthStage:
         on_progress: gets the steps.
     """
 
-    def __init__(self, trouble: Trouble, cases: Mapping[int, TruthCase], on_progress: OnProgress) -> None:
+    def __init__(self, trouble: TruthTrouble, cases: Mapping[int, TruthCase], on_progress: OnProgress) -> None:
         self._trouble = trouble
         self._cases = cases
         self._on_progress = on_progress
@@ -94,21 +94,21 @@ class TruthStage:
 
     def _started(self, stack: ExitStack) -> BenchCluster:
         properties: dict[str, str] = {}
-        if self._trouble is Trouble.TIERED:
+        if self._trouble is TruthTrouble.TIERED:
             remote = stack.enter_context(TemporaryDirectory(prefix="headroom-remote-"))
             properties = remote_storage(Path(remote))
         options = BrokerOptions(properties=properties)
-        if self._trouble is Trouble.SMALL:
+        if self._trouble is TruthTrouble.SMALL:
             disk = stack.enter_context(_small_disk())
             options = replace(options, broker_properties={TROUBLED: {"log.dirs": str(disk / "logs")}})
         bench = stack.enter_context(BenchCluster(BROKERS, options))
-        if self._trouble is Trouble.TIERED:
+        if self._trouble is TruthTrouble.TIERED:
             set_skips_uploaded(bench.settings, True)
         return bench
 
     def _write(self, bench: BenchCluster, topic: str, case: TruthCase) -> None:
         configs = {"min.insync.replicas": "1"}
-        if self._trouble is Trouble.TIERED:
+        if self._trouble is TruthTrouble.TIERED:
             configs |= tiered_topic(LEAST_SEGMENT_BYTES, LEAST_SEGMENT_BYTES)
         assignments = {number: list(case.before) for number in range(case.partitions)}
         bench.admin.create_topics({topic: {"assignments": assignments, "configs": configs}}, wait_for_metadata=True)
@@ -117,7 +117,7 @@ class TruthStage:
             for number in range(case.history_bytes // _FILL_RECORD_BYTES * case.partitions):
                 producer.send(topic, value, partition=number % case.partitions)
             producer.flush()
-        if self._trouble is Trouble.TIERED:
+        if self._trouble is TruthTrouble.TIERED:
             for number in assignments:
                 log = TieredLog(TopicPartition(topic, number), bench.log_dir(case.before[0]), LEAST_SEGMENT_BYTES)
                 await_true(lambda log=log: log.is_tiered(bench.admin), _TIERED_S, f"{log.name} is uploaded")  # type: ignore[misc]
@@ -125,15 +125,15 @@ class TruthStage:
     def _troubled(self, bench: BenchCluster) -> Settings:
         """Begin the trouble, and return the settings of the commands."""
         settings = replace(bench.settings, cluster=replace(bench.settings.cluster, request_timeout_ms=_ANSWER_MS))
-        if self._trouble is Trouble.DEAD:
+        if self._trouble is TruthTrouble.DEAD:
             bench.kill(TROUBLED)
             bench.reconnect()
             await_true(lambda: self._is_known_dead(bench), _DEAD_S, f"broker {TROUBLED} is known to be down")
-        elif self._trouble is Trouble.CORDONED:
+        elif self._trouble is TruthTrouble.CORDONED:
             change = ConfigChange(BROKER, str(TROUBLED), {_CORDON: str(bench.log_dir(TROUBLED))})
             with closing(AdminConnection(bench.settings.cluster)) as link:
                 alter_configs(link, [change], _REQUEST_S)
-        elif self._trouble is Trouble.UNREADABLE:
+        elif self._trouble is TruthTrouble.UNREADABLE:
             # Nothing listens there.
             endpoints = {**settings.collect.endpoints, str(TROUBLED): "127.0.0.1:1"}
             return replace(settings, collect=replace(settings.collect, endpoints=endpoints))
@@ -166,7 +166,7 @@ class TruthStage:
                 printed = result_json(result)
                 record |= {key: printed[key] for key in ("finish_s", "finish_low_s", "finish_high_s", "warnings")}
                 record["throttle_bytes_per_s"] = result.estimate.throttle_bytes_per_s
-            waits = said is Said.AWAITS_BROKER
+            waits = said is SaidEnd.AWAITS_BROKER
             came = self._carried_out(bench, plan, result, within_s, keeps=waits)
         record |= {"came": str(came), **vars(came), "wrong": what_is_wrong(said, within_s, came)}
         self._on_progress(f"{case.name}: said {said.value} ({within_s}), came {came}; wrong: {record['wrong']}")
@@ -202,7 +202,7 @@ class TruthStage:
         """
         topic = plan.assignments[0].name.topic
         throttle = None if isinstance(result, HeadroomError) else result.estimate.throttle_bytes_per_s
-        alive = [broker for broker in bench.brokers if not (self._trouble is Trouble.DEAD and broker == TROUBLED)]
+        alive = [broker for broker in bench.brokers if not (self._trouble is TruthTrouble.DEAD and broker == TROUBLED)]
         try:
             if not isinstance(result, HeadroomError) and throttle is not None:
                 apply_lists(bench.settings, result.estimate.lists)
@@ -233,7 +233,7 @@ class TruthStage:
             time.sleep(_POLL_S)
         later = not self._moving(bench, topic)
         came = Came(watched_s=record["watched_s"], ended_later=later)
-        wrong = what_is_wrong(Said(record["said"]), record["within_s"], came)
+        wrong = what_is_wrong(SaidEnd(record["said"]), record["within_s"], came)
         self._on_progress(f"{record['case']}: came {came}; wrong: {wrong}")
         return {**record, "came": str(came), **vars(came), "wrong": wrong}
 

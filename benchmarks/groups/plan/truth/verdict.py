@@ -9,7 +9,7 @@ from headroom.operations.plans.result import PlanResult
 from headroom.schemas.errors import HeadroomError
 
 
-class Said(str, Enum):
+class SaidEnd(str, Enum):
     """What a plan says of the end of a move.
 
     Attributes:
@@ -55,21 +55,21 @@ class Came:
         return f"not ended within {self.watched_s:.0f} s{later}"
 
 
-def said_of(result: PlanResult | HeadroomError) -> Said:
+def said_of(result: PlanResult | HeadroomError) -> SaidEnd:
     """Return what a plan says, as the output of ``headroom plan`` does."""
     if isinstance(result, HeadroomError):
-        return Said.REFUSED
+        return SaidEnd.REFUSED
     if result.waits_for_dead:
-        return Said.AWAITS_BROKER
+        return SaidEnd.AWAITS_BROKER
     if result.awaiting_leader:
-        return Said.AWAITS_LEADER
+        return SaidEnd.AWAITS_LEADER
     time = result.estimate.time
     if result.estimate.is_enough is False or (time is not None and time.known and time.finish is None):
-        return Said.NEVER
-    return Said.FITS if result.fits else Said.UNKNOWN
+        return SaidEnd.NEVER
+    return SaidEnd.FITS if result.fits else SaidEnd.UNKNOWN
 
 
-def what_is_wrong(said: Said, within_s: float | None, came: Came) -> str | None:
+def what_is_wrong(said: SaidEnd, within_s: float | None, came: Came) -> str | None:
     """Return in which way a plan was wrong; None if it was not.
 
     Args:
@@ -78,16 +78,16 @@ def what_is_wrong(said: Said, within_s: float | None, came: Came) -> str | None:
         came: what came.
     """
     ended = came.ended_s is not None
-    if said is Said.REFUSED:
+    if said is SaidEnd.REFUSED:
         return "it was carried out" if ended else None
     if came.refused is not None:
         return f"Kafka refused it: {came.refused}"
-    if said is Said.FITS:
+    if said is SaidEnd.FITS:
         if not ended:
             return f"it did not end within {came.watched_s:.0f} s"
         late = within_s is not None and (came.ended_s or 0.0) > within_s
         return f"it ended after {came.ended_s:.0f} s, not within {within_s:.0f} s" if late else None
-    if said in (Said.NEVER, Said.AWAITS_BROKER, Said.AWAITS_LEADER) and ended:
+    if said in (SaidEnd.NEVER, SaidEnd.AWAITS_BROKER, SaidEnd.AWAITS_LEADER) and ended:
         return f"it ended after {came.ended_s:.0f} s"
     if came.ended_later is False:
         return "it did not end either once what it waited for was there"
