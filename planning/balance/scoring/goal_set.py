@@ -97,11 +97,11 @@ class GoalSet:
         bounded = np.isfinite(self.upper).any(axis=1)
         limits = np.flatnonzero(~soft[:, 0] & bounded)
         bounded |= np.isfinite(self.lower).any(axis=1)
-        bands = np.flatnonzero(soft[:, 0] & bounded & (self.norm > 0).any(axis=1))
-        self._band_resources, self._limit_resources = self.resources[bands], self.resources[limits]
-        self._bands = np.stack([self.upper[bands], self.lower[bands], self.norm[bands]])
+        banded = np.flatnonzero(soft[:, 0] & bounded & (self.norm > 0).any(axis=1))
+        self._band_resources, self._limit_resources = self.resources[banded], self.resources[limits]
+        self._bands = np.stack([self.upper[banded], self.lower[banded], self.norm[banded]])
         self._limits = np.stack([self.upper[limits], self.norm[limits]])
-        self._mean, least = self.mean[bands], self.detect_below[bands]
+        self._mean, least = self.mean[banded], self.detect_below[banded]
         self._quiet_below = [(n, least[n]) for n in np.flatnonzero((self._mean < least[:, None]).any(axis=1)).tolist()]
 
     def outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
