@@ -130,15 +130,6 @@ ROWS: dict[str, str] = {
         # alerts.slip_ratio of the collector, so that the same messages give the same rows.
         "slip_ratio DOUBLE"
     ),
-    # One row per offset sync of MirrorMaker that is to be kept, of mirrored partitions of the kind migrations, once it
-    # is read. A row is sent again until its tick is written, and after a restart. sync_offset: offset in the topic of
-    # the syncs. after_offset: that of the kept sync before it, if none in between went back or can have been missed;
-    # null: earlier syncs do not count. written_ms: timestamp of the sync. The ids are those of the reading.
-    "migration_syncs": (
-        "topic STRING, partition INT, migration STRING, sync_topic_id STRING, sync_leader_epoch INT, "
-        "sync_offset BIGINT, after_offset BIGINT, origin_offset BIGINT, target_offset BIGINT, written_ms BIGINT, "
-        "origin_cluster_id STRING, target_cluster_id STRING, origin_topic_id STRING, target_topic_id STRING"
-    ),
     # One row per partition of the cluster.
     "leaders": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
@@ -182,6 +173,15 @@ ROWS: dict[str, str] = {
     "replica_sizes": (
         "broker INT, topic STRING, partition INT, read_ms BIGINT, log_dir STRING, size_bytes BIGINT, "
         "lag_offsets BIGINT, is_future BOOLEAN"
+    ),
+    # One row per offset sync of MirrorMaker that is to be kept, of mirrored partitions of the kind migrations, once it
+    # is read. A row is sent again until its tick is written, and after a restart. sync_offset: offset in the topic of
+    # the syncs. after_offset: that of the kept sync before it, if none in between went back or can have been missed;
+    # null: earlier syncs do not count. written_ms: timestamp of the sync. The ids are those of the reading.
+    "migration_syncs": (
+        "topic STRING, partition INT, migration STRING, sync_topic_id STRING, sync_leader_epoch INT, "
+        "sync_offset BIGINT, after_offset BIGINT, origin_offset BIGINT, target_offset BIGINT, written_ms BIGINT, "
+        "origin_cluster_id STRING, target_cluster_id STRING, origin_topic_id STRING, target_topic_id STRING"
     ),
 }
 
