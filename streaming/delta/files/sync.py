@@ -99,4 +99,8 @@ def _checkpoints_of(commits: Iterable[Path]) -> Iterator[Path]:
     for commit in commits:
         checkpoint = commit.with_name(f"{commit.stem}.checkpoint.parquet")
         if checkpoint.exists():
-            yield from (checkpoint, commit.with_name("_last_checkpoint"))
+            yield checkpoint
+            # Another writer that has just made the checkpoint writes the hint afterwards.
+            hint = commit.with_name("_last_checkpoint")
+            if hint.exists():
+                yield hint

@@ -166,3 +166,13 @@ def test_rows_that_a_failed_disk_did_not_take_are_not_durable_until_they_are_syn
     table.append([event(1)], ("writer", 1))
     disk.cut_power()
     assert count(tmp_path, ALERT_EVENTS) == 2
+
+
+def test_a_checkpoint_of_another_writer_is_synced_before_its_hint_is_there(tmp_path: Path, disk: Disk) -> None:
+    path = tmp_path / "events"
+    delta_append.create(str(path), ALERT_EVENTS)
+    checkpoint = path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+    checkpoint.write_bytes(b"rows")
+    sync.sync_commits(str(path), -1)
+    disk.cut_power()
+    assert checkpoint.read_bytes() == b"rows"
