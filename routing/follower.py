@@ -86,7 +86,7 @@ class AgreementFollower:
         if now_s < self._next_compare:
             return
         self._next_compare = now_s + _COMPARE_S
-        for cluster, metadata, own in self._used(origin, target):
+        for cluster, metadata, own in self._clusters_in_use(origin, target):
             agreed = own.origin_cluster_id if cluster == "origin" else own.target_cluster_id
             if metadata.cluster_id not in (None, agreed):
                 rule = f"is the cluster {metadata.cluster_id} now, and {agreed} was agreed about"
@@ -129,7 +129,7 @@ class AgreementFollower:
             self._is_noted = True
         self._reporter.write()
 
-    def _used(self, origin: Any, target: Any) -> Iterator[tuple[str, Any, PartitionAgreement]]:
+    def _clusters_in_use(self, origin: Any, target: Any) -> Iterator[tuple[str, Any, PartitionAgreement]]:
         """Yield each cluster whose records count, with its metadata and an agreement on a topic there."""
         for own in self._own().values():
             split = split_of(own)

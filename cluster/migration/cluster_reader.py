@@ -186,7 +186,7 @@ class ClusterReader:
             described.topics, [TopicPartition(here[n.topic], n.partition) for n in wanted.names if n.topic in here]
         )
 
-        def named(name: TopicPartition) -> TopicPartition:
+        def name_on_origin(name: TopicPartition) -> TopicPartition:
             return TopicPartition(origin_names[name.topic], name.partition)
 
         self._read_rules(cluster, topics)
@@ -196,20 +196,22 @@ class ClusterReader:
         epochs = {TopicPartition(t, p): epoch for t, own in topics.items() for p, epoch in own.leader_epochs.items()}
         is_origin = self._alias is None
         asked = (
-            {name: {epoch, *wanted.epochs.get(named(name), ())} for name, epoch in epochs.items()} if is_origin else {}
+            {name: {epoch, *wanted.epochs.get(name_on_origin(name), ())} for name, epoch in epochs.items()}
+            if is_origin
+            else {}
         )
         return ClusterReading(
             began_s,
             read_ms,
             described.cluster_id,
-            {named(name): log for name, log in logs.items()},
+            {name_on_origin(name): log for name, log in logs.items()},
             dict.fromkeys(name.topic for name in wanted.names)
             | {origin_names[topic]: own.topic_id for topic, own in topics.items()},
-            {named(name): epoch for name, epoch in epochs.items()},
-            {named(name): ends for name, ends in cluster.epoch_ends(topics, asked).items()},
+            {name_on_origin(name): epoch for name, epoch in epochs.items()},
+            {name_on_origin(name): ends for name, ends in cluster.epoch_ends(topics, asked).items()},
             {origin_names[topic]: rules for topic, rules in self._rules.items() if topic in origin_names},
             groups,
-            {group: {named(name): offset for name, offset in own.items()} for group, own in committed.items()},
+            {group: {name_on_origin(name): offset for name, offset in own.items()} for group, own in committed.items()},
             self._log_sizes(cluster, topics, logs, wanted.sized),
         )
 

@@ -36,7 +36,7 @@ def read_groups(connection: AdminConnection, subject: str) -> dict[str, bool | N
     Raises:
         HeadroomError: a broker did not answer, or refused.
     """
-    groups = _asked(connection, subject, lambda client: client.list_groups())
+    groups = _ask(connection, subject, lambda client: client.list_groups())
     with_offsets = [group for group in groups if group.get("group_type", "").lower() != _SHARE]
     states = {group["group_id"]: group.get("group_state") or None for group in with_offsets}
     return {group: None if states[group] is None else states[group] not in _INACTIVE for group in sorted(states)}
@@ -59,7 +59,7 @@ def read_committed(
     if not groups or (names is not None and not names):
         return {group: {} for group in groups}
     wanted = {group: None if names is None else list(names) for group in groups}
-    answered = _asked(connection, subject, lambda client: client.list_group_offsets(wanted))
+    answered = _ask(connection, subject, lambda client: client.list_group_offsets(wanted))
     # Kafka's -1: the group has committed nothing of the partition.
     return {
         group: {
@@ -86,7 +86,7 @@ def commit_offsets(
         HeadroomError: offsets were not committed; names the partitions.
     """
     values = {name: OffsetAndMetadata(offset, "", None) for name, offset in offsets.items()}
-    answers = _asked(connection, subject, lambda client: client.alter_group_offsets(group, values))
+    answers = _ask(connection, subject, lambda client: client.alter_group_offsets(group, values))
     refused = {TopicPartition(*name): error for name, error in answers.items() if error is not NoError}
     missing = offsets.keys() - {TopicPartition(*name) for name in answers}
     if refused or missing:
@@ -97,7 +97,7 @@ def commit_offsets(
         raise HeadroomError(f"group {group} on {subject}", rule, remedy)
 
 
-def _asked(connection: AdminConnection, subject: str, ask: Callable[[KafkaAdminClient], _T]) -> _T:
+def _ask(connection: AdminConnection, subject: str, ask: Callable[[KafkaAdminClient], _T]) -> _T:
     """Return an answer. A cluster that never had a group creates the topic of their offsets at the first request."""
     until_s = time.monotonic() + _PATIENCE_S
     while True:

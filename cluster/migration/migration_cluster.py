@@ -141,9 +141,9 @@ class MigrationCluster:
     def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
         """Return the offsets of all partitions of topics; what a leader does not report is None."""
         by_leader = _by_leader(topics)
-        start, end = self._listed(by_leader, START), self._listed(by_leader, END)
-        stable = self._listed(by_leader, END, committed=True)
-        newest = self._listed(by_leader, NEWEST, min_version=WITH_NEWEST)
+        start, end = self._list_offsets(by_leader, START), self._list_offsets(by_leader, END)
+        stable = self._list_offsets(by_leader, END, committed=True)
+        newest = self._list_offsets(by_leader, NEWEST, min_version=WITH_NEWEST)
         return {
             name: LogOffsets(
                 start[name].offset if name in start else None,
@@ -157,7 +157,7 @@ class MigrationCluster:
     def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
         """Return the log ends of all partitions of topics, and when they were read, monotonic seconds."""
         before_s = time.monotonic()
-        ends = {name: found.offset for name, found in self._listed(_by_leader(topics), END).items()}
+        ends = {name: found.offset for name, found in self._list_offsets(_by_leader(topics), END).items()}
         return ends, (before_s + time.monotonic()) / 2
 
     def epoch_ends(
@@ -224,7 +224,7 @@ class MigrationCluster:
             time_ms: time, epoch milliseconds.
         """
         leader = topics[name.topic].leaders.get(name.partition)
-        found = {} if leader is None else self._listed({leader: [name]}, time_ms)
+        found = {} if leader is None else self._list_offsets({leader: [name]}, time_ms)
         return found[name].offset if name in found else None
 
     def groups(self) -> dict[str, bool | None]:
@@ -257,7 +257,7 @@ class MigrationCluster:
         """Return a reader of records; ``committed``: without those of aborted transactions."""
         return record_reader(self._kafka, self.subject, committed)
 
-    def _listed(
+    def _list_offsets(
         self,
         by_leader: Mapping[int, Iterable[TopicPartition]],
         which: int,

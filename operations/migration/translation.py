@@ -94,7 +94,7 @@ def translate_offsets(
         remedy = "Check its spelling, and that this user has DESCRIBE on it."
         raise HeadroomError(f"group {request.group}", f"is not on the {origin.subject}", remedy)
     with progress.step(f"Reading the offsets of group {request.group}"):
-        committed = _committed(clusters, request)
+        committed = _committed_offsets(clusters, request)
     topics = request.topics or sorted({name.topic for name in committed})
     on_both = clusters.mirrored_topics(topics, request.method is MigrationMethod.MIRRORED, on_note)
     readers = [
@@ -133,7 +133,7 @@ def translate_offsets(
     )
 
 
-def _committed(clusters: MigrationClusters, request: TranslationRequest) -> dict[TopicPartition, int]:
+def _committed_offsets(clusters: MigrationClusters, request: TranslationRequest) -> dict[TopicPartition, int]:
     """Return the group's committed offsets on the origin, of partitions that are there."""
     topics = clusters.origin_topics.topics
     offsets = clusters.origin.committed([request.group])[request.group]

@@ -69,7 +69,7 @@ class AgreementWriter:
         try:
             self._producer.init_transactions()
         except KafkaError as error:
-            raise self._failed(error) from error
+            raise self._error_of(error) from error
         self._reader.read_to_end(timeout_s)
 
     def write(self, agreements: Iterable[PartitionAgreement], withdrawn: Iterable[PartitionAgreement] = ()) -> None:
@@ -102,7 +102,7 @@ class AgreementWriter:
             self._producer.commit_transaction()
         except KafkaError as error:
             self._abort()
-            raise self._failed(error) from error
+            raise self._error_of(error) from error
         self._written = max(offsets, default=self._written)
         for partition, (_, after) in changes.items():
             if after is None:
@@ -147,7 +147,7 @@ class AgreementWriter:
             # Fenced, or without a connection: the cluster aborts it.
             return
 
-    def _failed(self, error: KafkaError) -> HeadroomError:
+    def _error_of(self, error: KafkaError) -> HeadroomError:
         if isinstance(error, _FENCED):
             rule = "another writer of this migration has taken over"
             return MigrationFencedError(f"migration {self._migration}", rule, "Let only one run of it continue.")

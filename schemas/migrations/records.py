@@ -112,7 +112,7 @@ class PartitionAgreement:
 
     def key(self) -> bytes:
         """Return the key of the partition's record."""
-        return _encoded(
+        return _encode(
             {
                 "kind": "partition",
                 "origin_cluster_id": self.origin_cluster_id,
@@ -123,7 +123,7 @@ class PartitionAgreement:
 
     def value(self) -> bytes:
         """Return the value of the partition's record."""
-        return _encoded({"version": RECORD_VERSION, **asdict(self)})
+        return _encode({"version": RECORD_VERSION, **asdict(self)})
 
 
 @dataclass(frozen=True)
@@ -167,11 +167,11 @@ class RouterReport:
 
     def key(self) -> bytes:
         """Return the key of the router's record."""
-        return _encoded({"kind": "router", "router": self.router})
+        return _encode({"kind": "router", "router": self.router})
 
     def value(self) -> bytes:
         """Return the value of the router's record."""
-        return _encoded({"version": RECORD_VERSION, **asdict(self)})
+        return _encode({"version": RECORD_VERSION, **asdict(self)})
 
 
 @dataclass(frozen=True)
@@ -200,14 +200,14 @@ def read_migration_record(offset: int, key: bytes | None, value: bytes | None) -
         HeadroomError: the record is not Headroom's, is of a newer version, or is not complete.
     """
     subject = f"{MIGRATIONS_TOPIC} offset {offset}"
-    names = _decoded(subject, key)
+    names = _decode(subject, key)
     kind = names.get("kind")
     if kind not in ("partition", "router"):
         raise _foreign(subject, "its key names neither a partition nor a router")
     try:
         if value is None:
             return _removal(kind, names)
-        values = _decoded(subject, value)
+        values = _decode(subject, value)
         version = values.pop("version", None)
         if not _is_whole(version):
             raise _foreign(subject, "its value has no version")
@@ -217,7 +217,7 @@ def read_migration_record(offset: int, key: bytes | None, value: bytes | None) -
         read = _agreement(values) if kind == "partition" else _report(values)
     except (KeyError, TypeError, ValueError) as error:
         raise _foreign(subject, f"it is not complete ({error})") from None
-    if read.key() != _encoded(names):
+    if read.key() != _encode(names):
         raise _foreign(subject, "its key and its value name different subjects")
     return read
 
@@ -262,11 +262,11 @@ def _report(values: dict[str, Any]) -> RouterReport:
     return RouterReport(**known | {"agreed": agreed, "acknowledged": ends})
 
 
-def _encoded(values: Mapping[str, Any]) -> bytes:
+def _encode(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _decoded(subject: str, encoded: bytes | None) -> dict[str, Any]:
+def _decode(subject: str, encoded: bytes | None) -> dict[str, Any]:
     try:
         values = parse_json(decode_text(encoded or b""))
     except ValueError:

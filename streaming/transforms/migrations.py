@@ -65,11 +65,11 @@ def evaluated_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickPr
     for row in messages.where("payload IS NOT NULL").select("cluster", "tick_ms", "payload").collect():
         tick = row["cluster"], row["tick_ms"]
         if tick in found:
-            found[tick] += _evaluated(tick, row["payload"])
+            found[tick] += _evaluate_message(tick, row["payload"])
     return found
 
 
-def _evaluated(tick: Tick, payload: str) -> list[MigrationProgress]:
+def _evaluate_message(tick: Tick, payload: str) -> list[MigrationProgress]:
     """Return the progress of each partition in a message; of one that cannot be read none, and a line in the log."""
     try:
         message = json.loads(payload)

@@ -189,8 +189,8 @@ def _settings(rules: TopicRules | None) -> Row:
     known = rules or TopicRules()
     return {
         "cleanup_policy": known.cleanup_policy,
-        "retention_ms": _counted(known.retention_ms),
-        "retention_bytes": _counted(known.retention_bytes),
+        "retention_ms": _limit_in_bounds(known.retention_ms),
+        "retention_bytes": _limit_in_bounds(known.retention_bytes),
         "min_insync_replicas": known.min_insync_replicas,
         "unclean_elections": known.unclean_elections,
         "remote_storage": known.remote_storage,
@@ -217,7 +217,7 @@ def _size_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
     return columns | dict(zip(_PREVIOUS_SIZE, (earlier.read_ms, earlier.end, earlier.start, size_bytes), strict=True))
 
 
-def _counted(limit: int | None) -> int | None:
+def _limit_in_bounds(limit: int | None) -> int | None:
     """Return a limit that readers of the message take: Kafka's greatest one, of 2^63 - 1, is beyond their bounds."""
     return None if limit is None else min(limit, MOST_COUNTED)
 
@@ -257,13 +257,13 @@ def _group(group: str, name: TopicPartition, origin: ClusterFacts, target: Clust
         "group": group,
         "active": None if origin.now is None else (origin.now.groups or {}).get(group),
         "read_ms": None if times.now is None else times.now.read_ms,
-        "origin_offset": _committed(origin.now, group, name),
-        "target_offset": _committed(target.now, group, name),
+        "origin_offset": _committed_offset(origin.now, group, name),
+        "target_offset": _committed_offset(target.now, group, name),
         "prev_read_ms": None if times.long_before is None else times.long_before.read_ms,
-        "prev_origin_offset": _committed(origin.long_before, group, name),
-        "prev_target_offset": _committed(target.long_before, group, name),
+        "prev_origin_offset": _committed_offset(origin.long_before, group, name),
+        "prev_target_offset": _committed_offset(target.long_before, group, name),
     }
 
 
-def _committed(reading: ClusterReading | None, group: str, name: TopicPartition) -> int | None:
+def _committed_offset(reading: ClusterReading | None, group: str, name: TopicPartition) -> int | None:
     return None if reading is None else reading.committed.get(group, {}).get(name)

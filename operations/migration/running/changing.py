@@ -87,7 +87,7 @@ def shield_migration(
         after = {name: replace(one, shielded=shielded) for name, one in own.items() if one.shielded != shielded}
         return MigrationChange(migration, own, after, {})
 
-    return _changed(settings, migration, change, "migration shield", execute, on_note)
+    return _change(settings, migration, change, "migration shield", execute, on_note)
 
 
 def cancel_migration(settings: Settings, migration: str, execute: bool, on_note: OnText) -> MigrationChange:
@@ -112,10 +112,10 @@ def cancel_migration(settings: Settings, migration: str, execute: bool, on_note:
         }
         return MigrationChange(migration, own, planned, refused)
 
-    return _changed(settings, migration, change, "migration cancel", execute, on_note)
+    return _change(settings, migration, change, "migration cancel", execute, on_note)
 
 
-def _changed(
+def _change(
     settings: Settings,
     migration: str,
     change: Callable[[OwnAgreements], MigrationChange],

@@ -162,7 +162,7 @@ def plan_preparation(
     require_cluster_ids(clusters)
     plan = plan_migration(clusters, settings, topics, terms.method, progress, sleep, clock_ms, agreed or {})
     missing = [both for both in plan.topics.values() if both.target is None]
-    return Preparation(plan, _created(clusters, missing) if terms.method in _CREATED_BY_RUN else ())
+    return Preparation(plan, _new_topics(clusters, missing) if terms.method in _CREATED_BY_RUN else ())
 
 
 def require_cluster_ids(clusters: MigrationClusters) -> tuple[str, str]:
@@ -178,7 +178,7 @@ def require_cluster_ids(clusters: MigrationClusters) -> tuple[str, str]:
     return str(found[0]), str(found[1])
 
 
-def _created(clusters: MigrationClusters, missing: Sequence[TopicOnBoth]) -> tuple[NewMigrationTopic, ...]:
+def _new_topics(clusters: MigrationClusters, missing: Sequence[TopicOnBoth]) -> tuple[NewMigrationTopic, ...]:
     settings = clusters.origin.copied_settings([both.topic for both in missing]) if missing else {}
     brokers = clusters.target.broker_count()
     return tuple(_new_topic(both, settings.get(both.topic, {}), brokers) for both in missing)

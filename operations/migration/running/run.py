@@ -122,7 +122,7 @@ def preview_run(
     with agreement_reader(settings, running.target.topics().names) as reader:
         agreed = [] if reader is None else list(reader.agreements.values())
         begun = new_topics(request.topics, agreed, request.terms), partly_agreed(running, request.topics, agreed)
-        preparation = _planned(running, settings, request, begun, watch, progress, stop)
+        preparation = _plan_partitions(running, settings, request, begun, watch, progress, stop)
         name = request.terms.migration
         own = {} if reader is None else _of_topics(own_agreements(reader, name), request.topics)
         if reader is None or not own:
@@ -159,7 +159,7 @@ def run_migration(
         agreed = [] if reader is None else list(reader.agreements.values())
     fresh = new_topics(request.topics, agreed, terms)
     begun = fresh, partly_agreed(running, request.topics, agreed)
-    preparation = _planned(running, settings, request, begun, watch, progress, stop)
+    preparation = _plan_partitions(running, settings, request, begun, watch, progress, stop)
     require_allowed(preparation.plan)
     if stop.is_set():
         return MigrationRunResult(request, {}, stopped=True)
@@ -176,10 +176,10 @@ def run_migration(
             result = loop.run()
         if result.error is not None or result.stopped or not request.drop:
             return result
-        return _dropped(running, settings, result, on_note)
+        return _drop_topics(running, settings, result, on_note)
 
 
-def _planned(
+def _plan_partitions(
     running: RunningClusters,
     settings: Settings,
     request: MigrationRunRequest,
@@ -194,7 +194,7 @@ def _planned(
     )
 
 
-def _dropped(
+def _drop_topics(
     running: RunningClusters, settings: Settings, result: MigrationRunResult, on_note: OnText
 ) -> MigrationRunResult:
     try:

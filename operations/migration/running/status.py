@@ -103,7 +103,7 @@ def migration_status(
     """
     target_topics = running.target.topics()
     with agreement_reader(settings, target_topics.names) as reader:
-        own = [] if reader is None else _chosen(reader, topics, migration)
+        own = [] if reader is None else _choose(reader, topics, migration)
         if reader is None or not own:
             return MigrationStatusResult((), (), clock_ms())
         with progress.step(f"Measuring rates for {settings.collect.measure_s:g} s"):
@@ -113,11 +113,11 @@ def migration_status(
     found = [reading_of_row(row, read_ms) for row in migration_rows(facts, most=sys.maxsize)]
     readings = [reading for reading in found if reading is not None]
     syncs = _last_syncs(running, readings)
-    evaluated = tuple(_evaluated(reading, one, syncs) for reading, one in zip(readings, own, strict=True))
+    evaluated = tuple(_evaluate(reading, one, syncs) for reading, one in zip(readings, own, strict=True))
     return MigrationStatusResult(evaluated, tuple(_routers(own, reader)), read_ms)
 
 
-def _chosen(reader: AgreementReader, topics: Collection[str], migration: str | None) -> list[PartitionAgreement]:
+def _choose(reader: AgreementReader, topics: Collection[str], migration: str | None) -> list[PartitionAgreement]:
     """Return agreements in the order of the rows of messages."""
     chosen = [
         one
@@ -175,7 +175,7 @@ def _last_syncs(
     return {}
 
 
-def _evaluated(
+def _evaluate(
     reading: MigrationReading, agreement: PartitionAgreement, syncs: Mapping[TopicPartition, tuple[int, int]]
 ) -> EvaluatedPartition:
     # With the routers in the order in which they were named.

@@ -101,12 +101,12 @@ class MigrationWatch:
         self._growth.add(self._clock_s(), ends)
         noisy = {name.topic for name in agreements if not self._growth.is_quiet(name)}
         seen = {
-            name: self._seen(one, logs.get(name, LogOffsets()), targets.get(name, LogOffsets()), name.topic in noisy)
+            name: self._see(one, logs.get(name, LogOffsets()), targets.get(name, LogOffsets()), name.topic in noisy)
             for name, one in agreements.items()
         }
         return SeenMigration(seen, agreed, topics)
 
-    def _seen(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets, noisy: bool) -> SeenPartition:
+    def _see(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets, noisy: bool) -> SeenPartition:
         name = one.name
         rate, quiet = self._growth.offsets_per_s(name), self._growth.is_quiet(name)
         last = self._last.get(name)
@@ -172,7 +172,7 @@ class MigrationWatch:
 
     def _origin_topics(self, agreements: Agreements) -> ClusterTopics | None:
         """Return the topics of the origin; None if it did not answer, or all partitions are shielded."""
-        called = list(_called(agreements.values()))
+        called = list(_not_shielded(agreements.values()))
         if not called:
             return None
         try:
@@ -186,7 +186,7 @@ class MigrationWatch:
         return found
 
     def _origin_logs(self, agreements: Agreements, found: ClusterTopics) -> dict[TopicPartition, LogOffsets]:
-        called = list(_called(agreements.values()))
+        called = list(_not_shielded(agreements.values()))
         for one in called:
             _require_same_topic(one.topic, self._origin.subject, one.origin_topic_id, found.topics.get(one.topic))
         topics = {one.topic: found.topics[one.topic] for one in called if one.topic in found.topics}
@@ -207,7 +207,7 @@ def _last_record(cluster: MigrationCluster, name: TopicPartition, log: LogOffset
     return last[0] if last else None
 
 
-def _called(agreements: Iterable[PartitionAgreement]) -> Iterable[PartitionAgreement]:
+def _not_shielded(agreements: Iterable[PartitionAgreement]) -> Iterable[PartitionAgreement]:
     return (one for one in agreements if not one.shielded)
 
 

@@ -36,13 +36,13 @@ def forecast(
         partitions: their partitions.
         prepare_s: time that the switch needs to be prepared, seconds.
     """
-    planned = tuple(_planned(reading, topics[reading.name.topic].rules, prepare_s) for reading in partitions)
+    planned = tuple(_plan_partition(reading, topics[reading.name.topic].rules, prepare_s) for reading in partitions)
     findings = [finding for topic in topics.values() for finding in topic_findings(method, topic)]
     findings += [finding for partition in planned for finding in partition_findings(method, partition)]
     return MigrationForecast(planned, tuple(sorted(findings, key=lambda finding: not finding.forbids)))
 
 
-def _planned(reading: PartitionReading, rules: TopicRules | None, prepare_s: float) -> PlannedPartition:
+def _plan_partition(reading: PartitionReading, rules: TopicRules | None, prepare_s: float) -> PlannedPartition:
     log = reading.log
     rate = growth_per_s(reading.earlier_end, log.end, reading.elapsed_s)
     end = end_offset(log.end, rate, prepare_s)

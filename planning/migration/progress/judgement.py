@@ -24,7 +24,7 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     Args:
         reading: the partition at one time.
     """
-    believed = _believed(reading)
+    believed = _without_doubtful_origin(reading)
     numbers = _numbers(believed)
     can_go, why = removable(believed, numbers)
     verdict, reason = verdict_of(believed, numbers, can_go, why)
@@ -32,7 +32,7 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     return MigrationProgress(**{**vars(numbers), "removable": can_go, "verdict": verdict, "reason": reason})
 
 
-def _believed(reading: MigrationReading) -> MigrationReading:
+def _without_doubtful_origin(reading: MigrationReading) -> MigrationReading:
     """Return a reading without the origin's numbers if they are of another time, or of another topic."""
     if reading.is_origin_up and not reading.agreement.shielded and reading.recreated_on() is None:
         return reading

@@ -116,7 +116,7 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         _numbers(epochs, "epoch_end"),
         None if synced is None or copied is None else (synced, copied),
         None if groups is None else tuple(_group(group) for group in groups),
-        write_bytes_per_s=_written(row.get("origin_size"), rules),
+        write_bytes_per_s=_write_rate(row.get("origin_size"), rules),
         **({} if row.get("slip_ratio") is None else {"slip_ratio": row["slip_ratio"]}),
     )
 
@@ -181,7 +181,7 @@ def _rules(row: Row) -> TopicRules | None:
     return TopicRules(**values) if values else None
 
 
-def _written(sample: Row | None, rules: TopicRules | None) -> float | None:
+def _write_rate(sample: Row | None, rules: TopicRules | None) -> float | None:
     if sample is None or sample.get("read_ms") is None or sample.get("prev_read_ms") is None:
         return None
     now, before = (

@@ -36,7 +36,7 @@ def _verdicts(
     yield MigrationVerdict.LOST, _lost(numbers)
     yield MigrationVerdict.NEVER, _never(reading, numbers)
     yield MigrationVerdict.OVERTAKEN, _overtaken(numbers)
-    yield MigrationVerdict.DIVERGED, _diverged(reading)
+    yield MigrationVerdict.DIVERGED, _why_diverged(reading)
     yield MigrationVerdict.LATE, _late(reading, numbers)
     yield MigrationVerdict.EARLY, _early(reading, numbers)
     # Behind what is known to be bad, and before all that would be good: those rest on the origin's log.
@@ -45,7 +45,7 @@ def _verdicts(
     yield MigrationVerdict.ON_PLAN, _on_plan(numbers)
     yield MigrationVerdict.REMOVABLE, _gone(numbers) if can_go else None
     yield MigrationVerdict.DRAINING, _draining(reading, numbers, why)
-    yield MigrationVerdict.DRAINED, _drained(reading, numbers, why)
+    yield MigrationVerdict.DRAINED, _why_drained(reading, numbers, why)
 
 
 def _lost(numbers: MigrationProgress) -> str | None:
@@ -78,7 +78,7 @@ def _overtaken(numbers: MigrationProgress) -> str | None:
     )
 
 
-def _diverged(reading: MigrationReading) -> str | None:
+def _why_diverged(reading: MigrationReading) -> str | None:
     if not reading.has_diverged():
         return None
     return f"The target ends at {_number(reading.target.end)}, beyond the origin's {_number(reading.origin.end)}."
@@ -149,10 +149,10 @@ def _draining(reading: MigrationReading, numbers: MigrationProgress, why: str) -
     if numbers.left_offsets != 0:
         return None
     waits = is_stable(reading) is False or groups_past(numbers) is False or bool(numbers.mirror_lag_offsets)
-    return f"E {_number(numbers.end_offset)} is reached; {_left(reading, numbers) or why}." if waits else None
+    return f"E {_number(numbers.end_offset)} is reached; {_what_is_left(reading, numbers) or why}." if waits else None
 
 
-def _left(reading: MigrationReading, numbers: MigrationProgress) -> str:
+def _what_is_left(reading: MigrationReading, numbers: MigrationProgress) -> str:
     """Return what has yet to pass E, with the numbers."""
     parts = []
     if is_stable(reading) is False:
@@ -169,7 +169,7 @@ def _left(reading: MigrationReading, numbers: MigrationProgress) -> str:
     return "; ".join(parts)
 
 
-def _drained(reading: MigrationReading, numbers: MigrationProgress, why: str) -> str | None:
+def _why_drained(reading: MigrationReading, numbers: MigrationProgress, why: str) -> str | None:
     if numbers.left_offsets != 0 or not is_stable(reading) or not groups_past(numbers):
         return None
     groups = len(numbers.groups or ())

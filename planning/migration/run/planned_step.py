@@ -33,13 +33,13 @@ def planned_step(
         return _start_of_ignored(agreement, seen, agreed)
     if not seen.is_origin_up:
         is_ignored = terms.ignore_origin and seen.is_origin_down
-        return _ignored(agreement, seen, number) if is_ignored else RunStep(waits_for=_NO_ANSWER)
+        return _ignore_origin(agreement, seen, number) if is_ignored else RunStep(waits_for=_NO_ANSWER)
     if agreement.method == MigrationMethod.ROUTED:
-        return _routed(agreement, seen, agreed, terms, number)
+        return _routed_step(agreement, seen, agreed, terms, number)
     return _moved_by_hand(agreement, seen, number)
 
 
-def _routed(
+def _routed_step(
     agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
 ) -> RunStep:
     found = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
@@ -102,7 +102,7 @@ def _start(agreement: PartitionAgreement, base: int | None) -> RunStep:
     return RunStep(replace(agreement, status=MigrationStatus.MIGRATING.value, target_base_offset=base))
 
 
-def _ignored(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
+def _ignore_origin(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
     """Agree that the origin is ignored, with an end offset that it has not passed by its last known rate."""
     reading = _with_rate(seen.last, reading_in(agreement))
     if agreement.method == MigrationMethod.LINKED:

@@ -23,7 +23,7 @@ def used_step(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerm
     # An origin that still gets records is not ignored: they would be lost.
     if agreement.ignore_origin or (terms.ignore_origin and (is_migrated or seen.is_origin_down)):
         end_known = agreement.end_offset is not None
-        return _aged(agreement) if end_known else RunStep(waits_for="the end offset, which only the origin has")
+        return _age(agreement) if end_known else RunStep(waits_for="the end offset, which only the origin has")
     if not seen.is_origin_up:
         return RunStep(waits_for="the origin to answer")
     if agreement.end_offset is None:
@@ -31,7 +31,7 @@ def used_step(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerm
     lost = lost_range(agreement, seen)
     if lost is not None:
         return _shorter(agreement, lost, terms)
-    return _sealed(agreement, seen, limit_of(agreement))
+    return _seal(agreement, seen, limit_of(agreement))
 
 
 def limit_of(agreement: PartitionAgreement) -> int | None:
@@ -90,7 +90,7 @@ def _known_end(agreement: PartitionAgreement, seen: SeenPartition) -> RunStep:
     return RunStep(replace(agreement, end_offset=seen.log.stable))
 
 
-def _sealed(agreement: PartitionAgreement, seen: SeenPartition, limit: int | None) -> RunStep:
+def _seal(agreement: PartitionAgreement, seen: SeenPartition, limit: int | None) -> RunStep:
     start, stable = seen.log.start, seen.log.stable
     if limit is None or stable is None:
         return RunStep(waits_for="the origin's last stable offset")
@@ -105,5 +105,5 @@ def _sealed(agreement: PartitionAgreement, seen: SeenPartition, limit: int | Non
     return RunStep(waits_for="retention on the origin")
 
 
-def _aged(agreement: PartitionAgreement) -> RunStep:
+def _age(agreement: PartitionAgreement) -> RunStep:
     return RunStep(replace(agreement, ignore_origin=True, status=MigrationStatus.AGED.value))

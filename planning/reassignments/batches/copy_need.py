@@ -222,7 +222,7 @@ class ListedTraffic:
 
     def __init__(self, state: ClusterState, first_leads: Mapping[TopicPartition, int]) -> None:
         self._alive = state.alive
-        self._lists = {topic: (_parsed(own.leader), _parsed(own.follower)) for topic, own in state.lists.items()}
+        self._lists = {topic: (_parse(own.leader), _parse(own.follower)) for topic, own in state.lists.items()}
         self.bytes_per_s: dict[BrokerRole, float] = defaultdict(float)
         self.behind: set[BrokerRole] = set()
         for name, p in state.partitions.items() if state.lists else ():
@@ -277,7 +277,7 @@ class ListedTraffic:
         return (one for one in follower_traffic(traffic) if one.listed and one.alive)
 
 
-def _parsed(text: str | None) -> ReplicaList | None:
+def _parse(text: str | None) -> ReplicaList | None:
     try:
         return parse_replica_list(text)
     except ValueError:
