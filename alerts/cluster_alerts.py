@@ -157,7 +157,7 @@ class ClusterAlerts:
             ),
             firing=firing,
             active_resources=resources,
-            migrations=None if migrations is None else MigrationInputs(migrations.value),
+            migrations=None if migrations is None else MigrationInputs(migrations.value, migrations.tick_ms),
         )
         assessment = evaluate_rules(tick, OTHER_RULES)
         with self._lock:

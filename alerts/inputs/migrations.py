@@ -17,9 +17,11 @@ class MigrationInputs:
 
     Attributes:
         partitions: progress of every partition; empty if there is no migration.
+        tick_ms: time of the tick that has them, epoch milliseconds; None: the one that is evaluated.
     """
 
     partitions: Sequence[MigrationProgress] = ()
+    tick_ms: int | None = None
 
     # Thousands of partitions are grouped once per tick, not once per rule.
     @cached_property

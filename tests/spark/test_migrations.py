@@ -203,7 +203,9 @@ def test_a_throttle_is_at_risk_before_the_switch_by_the_rate_of_the_origin_alone
     # 1,000 bytes a record.
     size = {name: value for name, value in log(1, 100_000, 2 * MB).items() if name in SIZE_COLUMNS}
     messages: list[dict[str, Any]] = []
+    begins = []
     for number in range(5):
+        begins.append(len(messages))
         for cluster, own in (("c1", size), ("c2", None)):
             messages += switching_tick(cluster, number, len(messages), own)
     checkpoint(tmp_path, "alerts")
@@ -218,7 +220,9 @@ def test_a_throttle_is_at_risk_before_the_switch_by_the_rate_of_the_origin_alone
         CallingListener(lambda *_: None, events.extend),
     )
     path.warm_up = MagicMock()
-    path._process_batch(records(spark, messages), 0)
+    # A throttle is compared with the migrations of the batch before.
+    for number, (begin, end) in enumerate(zip(begins, [*begins[1:], len(messages)], strict=True)):
+        path._process_batch(records(spark, messages[begin:end], begin), number)
     found = [event for event in events if event.kind == "throttle_at_risk"]
     assert [(event.cluster, event.subject, event.state) for event in found] == [
         ("c1", "broker 2 as leader", "pending"),
@@ -228,7 +232,7 @@ def test_a_throttle_is_at_risk_before_the_switch_by_the_rate_of_the_origin_alone
     assert (evidence["migration"], evidence["arriving_bytes_per_s"]) == ("m", 4 * MB)
     # 4.0 MB/s now, and 2 MB/s for each of two followers.
     assert evidence["required_then_bytes_per_s"] == pytest.approx(8 * MB)
-    assert evidence["switch_ms"] == found[0].tick_ms + 300_000
+    assert evidence["switch_ms"] == found[0].tick_ms - 1_000 + 300_000
     assert "from 08:05:00 UTC on, and its throttle of 5.60 MB/s would be 2.40 MB/s too low" in found[0].summary
     assert [one.write_bytes_per_s for cluster in ("c1", "c2") for one in engine.inputs(cluster).migrations.value] == [  # type: ignore[union-attr]
         2 * MB,

@@ -163,8 +163,10 @@ class ThrottleAtRisk(Rule):
             summary = f"If broker {leader.broker} came to lead {risk.topic}-{risk.partition}, {too_low}"
             evidence = _takeover_evidence(leader, risk, need_bytes_per_s)
         else:
-            summary = _arrival_text(leader, risk, too_low, tick.tick_ms)
-            evidence = _arrival_evidence(leader, risk, need_bytes_per_s, tick.tick_ms)
+            read = tick.migrations
+            at_ms = tick.tick_ms if read is None or read.tick_ms is None else read.tick_ms
+            summary = _arrival_text(leader, risk, too_low, at_ms)
+            evidence = _arrival_evidence(leader, risk, need_bytes_per_s, at_ms)
         return Finding(
             kind=self.kind,
             subject=leader.subject,
