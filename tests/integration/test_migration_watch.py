@@ -85,8 +85,9 @@ def test_a_watch_follows_a_migration_and_a_dead_origin(start_cluster: StartClust
             return newest(MIGRATION_PROGRESS, "write_bytes_per_s > 0")
 
         watch.wait(bytes_per_s, PATIENCE_S, "the clients' write rate in bytes", TABLE_POLL_S)
-        sized = newest(MIGRATION_OFFSETS, "side = 'origin' AND size_bytes IS NOT NULL")
-        assert sized is not None
+        # The history begins to be written later.
+        is_sized = "side = 'origin' AND size_bytes IS NOT NULL"
+        sized = watch.wait(lambda: newest(MIGRATION_OFFSETS, is_sized), PATIENCE_S, "sizes", TABLE_POLL_S)
         # A record has some bytes of its own, and its batch has more.
         assert sized["size_bytes"] > sized["log_end_offset"]
         # The command reads and judges as the watch does.

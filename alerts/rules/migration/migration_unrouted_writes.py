@@ -7,7 +7,6 @@ from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.migrations import move_producers
 from headroom.alerts.rules.migration.migration_rule import (
     IN_USE,
-    STEADY_S,
     UNREAD,
     MigrationRule,
     Partitions,
@@ -22,6 +21,8 @@ from headroom.schemas.migrations import MigrationMethod
 
 # A mirror or a link copies what lands behind E. Otherwise nothing does, and no reader gets it.
 _COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
+# The rate is of the 10 s and more before a reading that may be 5 s old, and so reaches back over the switch for a while.
+_SWITCHED_S = 20.0
 
 
 class MigrationUnroutedWrites(MigrationRule):
@@ -53,7 +54,7 @@ class MigrationUnroutedWrites(MigrationRule):
             ),
             evidence=MigrationEvidence.of(migration, partitions, worst, offsets=_beyond(worst)),
             recommendation=move_producers(),
-            hold_s=max(tick.settings.hold_s, STEADY_S),
+            hold_s=max(tick.settings.hold_s, _SWITCHED_S),
             affected=len(worst),
         )
 
