@@ -21,7 +21,7 @@ from headroom.schemas.migrations import MigrationMethod
 
 # A mirror or a link copies what lands behind E. Otherwise nothing does, and no reader gets it.
 _COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
-# The rate is of the 10 s and more before a reading that may be 5 s old, and so reaches back over the switch for a while.
+# The rate is of 10 s and more before a reading that may be 5 s old, so it reaches back over the switch for a while.
 _SWITCHED_S = 20.0
 
 
