@@ -72,7 +72,7 @@ SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
     AlertKind.HOT_BROKER: [[]],
     AlertKind.SLOW_BROKER: [[]],
     AlertKind.CAPACITY_AT_RISK: [[]],
-    **{kind: [[], []] for kind in MIGRATIONS},
+    **{kind: [[], [], []] for kind in MIGRATIONS},
     AlertKind.NO_DATA: [[status(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
     AlertKind.STORE_UNWRITABLE: [[]],
 }
