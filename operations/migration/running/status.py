@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
+from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, is_mirrored, migration_rows
 from headroom.cluster.migration.cluster_reader import (
     ClusterReader,
     WantedPartitions,
@@ -28,7 +28,7 @@ from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, RouterReport
+from headroom.schemas.migrations import PartitionAgreement, RouterReport
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ def migration_status(
             return MigrationStatusResult((), (), clock_ms())
         with progress.step(f"Measuring rates for {settings.collect.measure_s:g} s"):
             facts = _read_twice(running, settings, own, reader.reports, sleep, clock_ms)
+    facts = replace(facts, syncs=_last_syncs(running, facts))
     read_ms = clock_ms()
     # Nothing is cut off, because it goes into no message.
     found = [reading_of_row(row, read_ms) for row in migration_rows(facts, most=sys.maxsize)]
     readings = [reading for reading in found if reading is not None]
-    syncs = _last_syncs(running, readings)
-    evaluated = tuple(_evaluate(reading, one, syncs) for reading, one in zip(readings, own, strict=True))
+    evaluated = tuple(_evaluate(reading, one) for reading, one in zip(readings, own, strict=True))
     return MigrationStatusResult(evaluated, tuple(_routers(own, reader)), read_ms)
 
 
@@ -159,27 +159,19 @@ def _facts(reader: ClusterReader, wanted: WantedPartitions | None, earlier: Clus
     return ClusterFacts(now, earlier.now, earlier.now, last=now)
 
 
-def _last_syncs(
-    running: RunningClusters, readings: Sequence[MigrationReading]
-) -> Mapping[TopicPartition, tuple[int, int]]:
+def _last_syncs(running: RunningClusters, facts: MigrationFacts) -> Mapping[TopicPartition, tuple[int, int]]:
     """Return the newest offset sync of each mirrored partition; none if they cannot be read."""
-    names = {
-        reading.agreement.name
-        for reading in readings
-        if reading.method is MigrationMethod.MIRRORED and reading.is_origin_up
-    }
-    if not names:
+    names = {one.name for one in facts.agreements if is_mirrored(one)}
+    if not names or facts.origin.now is None:
         return {}
     with suppress(HeadroomError):
         return {name: syncs[-1] for name, syncs in read_mirror_syncs(running.both(), names).items() if syncs}
     return {}
 
 
-def _evaluate(
-    reading: MigrationReading, agreement: PartitionAgreement, syncs: Mapping[TopicPartition, tuple[int, int]]
-) -> EvaluatedPartition:
+def _evaluate(reading: MigrationReading, agreement: PartitionAgreement) -> EvaluatedPartition:
     # With the routers in the order in which they were named.
-    own = replace(reading, agreement=agreement, last_sync=syncs.get(agreement.name))
+    own = replace(reading, agreement=agreement)
     return EvaluatedPartition(own, migration_progress(own))
 
 
