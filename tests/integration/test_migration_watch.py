@@ -8,13 +8,12 @@ from typing import Any
 
 from kafka import KafkaProducer
 
+from benchmarks.fixtures.migrations.clients import agreement_writer
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.config.load import load_settings
 from headroom.cluster.embedded import EmbeddedCluster, write_config
 from headroom.routing.agreement import (
-    AgreementWriter,
     create_migrations_topic,
-    writer_options,
 )
 from headroom.schemas.alerts import AlertKind
 from headroom.schemas.migrations import PartitionAgreement
@@ -22,7 +21,7 @@ from headroom.schemas.tables import MIGRATION_OFFSETS, MIGRATION_PROGRESS, Table
 from headroom.streaming.delta.query_table import query
 from tests.integration.conftest import StartCluster
 from tests.integration.support import TABLE_POLL_S, admin_of, create_topic
-from tests.support.migrations import agreement_reader_of, printed_with
+from tests.support.migrations import printed_with
 
 TOPIC, END = "orders", 300
 PATIENCE_S = 180
@@ -60,12 +59,8 @@ def test_a_watch_follows_a_migration_and_a_dead_origin(start_cluster: StartClust
         rows = query(store.path, table.path, sql) or []
         return rows[0] if rows else None
 
-    reader = agreement_reader_of(target)
-    producer = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
     with ExitStack() as stack:
-        stack.enter_context(closing(reader))
-        writer = stack.enter_context(closing(AgreementWriter("move", producer, reader)))
-        writer.open(30)
+        writer = stack.enter_context(agreement_writer(target.bootstrap_servers, "move"))
         writer.write([planned])
         watch = stack.enter_context(WatchProcess(config, target.folder / "watch.log"))
         is_read = f"left_offsets = {END - 100}"

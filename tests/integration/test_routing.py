@@ -9,13 +9,11 @@ from dataclasses import replace
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
-from benchmarks.fixtures.migrations.clients import routed_consumer, routed_producer
+from benchmarks.fixtures.migrations.clients import agreement_writer, routed_consumer, routed_producer
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.planning.migration.agreement import NextStep, readiness
 from headroom.routing.agreement import (
-    AgreementWriter,
     create_migrations_topic,
-    writer_options,
 )
 from headroom.schemas.migrations import PartitionAgreement
 from tests.integration.conftest import StartCluster
@@ -50,12 +48,9 @@ def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) ->
     create_topics(origin, target)
     servers = origin.bootstrap_servers, target.bootstrap_servers
     reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
-    writing = KafkaProducer(**writer_options({"bootstrap_servers": target.bootstrap_servers}, "move"))
-    writer = AgreementWriter("move", writing, agreement_reader_of(target))
-    writer.open(30)
     with (
         closing(reports),
-        closing(writer),
+        agreement_writer(target.bootstrap_servers, "move") as writer,
         routed_producer(*servers, "writer") as producer,
         routed_consumer(*servers, "readers", "reader", reports) as consumer,
     ):

@@ -5,22 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
+from benchmarks.fixtures.migrations.clients import agreement_reader, agreement_writer, routed_producer
 from headroom.cluster.embedded import BrokerOptions
 from headroom.routing import RoutedProducer
 from headroom.routing.agreement import (
     AgreementReader,
     AgreementWriter,
     create_migrations_topic,
-    reader_options,
-    writer_options,
 )
 from headroom.schemas.migrations import PartitionAgreement
 
@@ -64,25 +63,17 @@ class WatchedClusters:
             for number, end in ends.items()
         ]
 
-    @contextmanager
-    def writer(self, migration: str) -> Iterator[AgreementWriter]:
-        """Yield the writer of a migration's agreements."""
-        writing = KafkaProducer(**writer_options({"bootstrap_servers": self.target.bootstrap_servers}, migration))
-        with closing(self.reader()) as reader, closing(AgreementWriter(migration, writing, reader)) as writer:
-            writer.open(_READ_S)
-            yield writer
+    def writer(self, migration: str) -> AbstractContextManager[AgreementWriter]:
+        """Return the writer of a migration's agreements, as a context."""
+        return agreement_writer(self.target.bootstrap_servers, migration)
 
     def reader(self) -> AgreementReader:
         """Return a new reader of the agreement topic."""
-        return AgreementReader(KafkaConsumer(**reader_options({"bootstrap_servers": self.target.bootstrap_servers})))
+        return agreement_reader(self.target.bootstrap_servers)
 
     def producer(self, name: str, **options: Any) -> RoutedProducer:
         """Return a routed producer; the options are those of ``KafkaProducer``."""
-        on_origin, on_target = (
-            KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, **options)
-            for cluster in (self.origin, self.target)
-        )
-        return RoutedProducer(on_origin, on_target, self.reader(), name)
+        return routed_producer(self.origin.bootstrap_servers, self.target.bootstrap_servers, name, **options)
 
 
 @contextmanager

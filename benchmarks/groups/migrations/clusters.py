@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
-from benchmarks.fixtures.migrations.clients import agreement_reader
+from benchmarks.fixtures.migrations.clients import agreement_reader, end_offsets
 from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.groups.migrations.schedule import BROKERS
 from headroom.cli.common.child_process import headroom_command
@@ -131,13 +131,6 @@ def leaders(cluster: BenchCluster, topic: str) -> dict[int, int]:
         partitions = cluster.admin.describe_topics([topic])[0]["partitions"]
         return {one["partition_index"]: one["leader_id"] for one in partitions if one["leader_id"] >= 0}
     return {}
-
-
-def end_offsets(servers: str, topic: str) -> dict[int, int]:
-    """Return the log end of each partition of a topic."""
-    with closing(KafkaConsumer(bootstrap_servers=servers, group_id=None)) as consumer:
-        names = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        return {name.partition: end for name, end in consumer.end_offsets(names).items()}
 
 
 def switch_leader(cluster: BenchCluster, topic: str, partition: int) -> int:

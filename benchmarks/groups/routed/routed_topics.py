@@ -7,18 +7,23 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
-from benchmarks.fixtures.migrations.clients import agreement_reader, routed_consumer, routed_producer
+from benchmarks.fixtures.migrations.clients import (
+    agreement_reader,
+    agreement_writer,
+    end_offsets,
+    routed_consumer,
+    routed_producer,
+)
 from headroom.planning.migration.agreement import NextStep, readiness
 from headroom.routing import RoutedConsumer, RoutedProducer
 from headroom.routing.agreement import (
     AgreementReader,
     AgreementWriter,
     create_migrations_topic,
-    writer_options,
 )
 from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
 
@@ -103,12 +108,6 @@ def partitions_of(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in range(PARTITIONS)]
 
 
-def end_offsets(servers: str, topic: str) -> dict[int, int]:
-    """Return the log end of each partition of a topic."""
-    with closing(KafkaConsumer(bootstrap_servers=servers, group_id=None)) as consumer:
-        return {name.partition: end for name, end in consumer.end_offsets(partitions_of(topic)).items()}
-
-
 @contextmanager
 def routed_topics() -> Iterator[RoutedTopics]:
     """Yield two clusters with an agreement topic.
@@ -123,8 +122,5 @@ def routed_topics() -> Iterator[RoutedTopics]:
             admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=one)))
             clusters.append(admin.describe_cluster()["cluster_id"])
         create_migrations_topic(admin, 1)
-        reader = stack.enter_context(closing(agreement_reader(servers[1])))
-        writing = KafkaProducer(**writer_options({"bootstrap_servers": servers[1]}, _MIGRATION))
-        writer = stack.enter_context(closing(AgreementWriter(_MIGRATION, writing, reader)))
-        writer.open(_READ_S)
+        writer = stack.enter_context(agreement_writer(servers[1], _MIGRATION))
         yield RoutedTopics(servers[0], servers[1], (clusters[0], clusters[1]), writer)

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass, field
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
-from benchmarks.groups.routed.routed_topics import PARTITIONS, RoutedTopics, end_offsets
+from benchmarks.fixtures.migrations.clients import end_offsets
+from benchmarks.groups.routed.routed_topics import PARTITIONS, RoutedTopics
 from benchmarks.results import Figure, percentile
 from headroom.cli.demo.migration.answers import longest_pause_s
 from headroom.planning.migration import end_offset
