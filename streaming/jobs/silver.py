@@ -26,7 +26,7 @@ from headroom.streaming.sources.ticks_topic import TicksTopic
 from headroom.streaming.store.store import Store
 from headroom.streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_headers, with_message
 from headroom.streaming.transforms.gold import as_table
-from headroom.streaming.transforms.silver import SILVER
+from headroom.streaming.transforms.silver import ROWS_EACH, SILVER
 
 _COORDINATES = ["topic", "partition", "offset"]
 # With the timestamp, because a topic that was created again reuses the offsets of the old one.
@@ -153,7 +153,8 @@ class HistoryJob:
         rows = rows.observe(decoded, F.count(F.lit(1)).alias("rows"))
         self._store.append(self._without_written(rows, table, fresh.first_tick), table)
         # Each message is parsed once, for its table. Only if rows are missing it is parsed again, for the reason.
-        if decoded.get["rows"] == fresh.rows_of(kinds):
+        sent = fresh.rows_of(kinds)
+        if sent is not None and decoded.get["rows"] == sent * ROWS_EACH.get(table, 1):
             return []
         return [value_rejected(fresh.valid, kind) for kind in kinds]
 

@@ -173,3 +173,5 @@ SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     MIGRATION_OFFSETS: {"migrations": migration_offsets},
     MIGRATION_SYNCS: {"migration_syncs": migration_syncs},
 }
+# Rows of the table for each row of a message, where it is not one: both sides of a migration.
+ROWS_EACH: Mapping[Table, int] = {MIGRATION_OFFSETS: 2}

@@ -27,8 +27,9 @@ from headroom.schemas.tables import (
     QUARANTINE,
 )
 from headroom.schemas.tick_messages import COUNTED_KINDS
+from headroom.streaming.jobs import silver
 from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
-from headroom.streaming.jobs.silver import HistoryJob, silver_rows
+from headroom.streaming.jobs.silver import HistoryJob, silver_rows, value_rejected
 from headroom.streaming.queries.bronze_query import bronze
 from headroom.streaming.queries.whole_ticks import CompleteTicksReader
 from headroom.streaming.store.event_log import EventLog
@@ -285,3 +286,21 @@ def test_a_sync_without_what_identifies_it_is_rejected(spark: SparkSession, tmp_
     assert rows_of(store, MIGRATION_SYNCS) == []
     (bad,) = rows_of(store, QUARANTINE)
     assert "origin_topic_id" in bad["reason"]
+
+
+def test_messages_of_migrations_are_parsed_again_only_if_a_row_is_missing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(spark, str(tmp_path / "store"))
+    store.ensure(MIGRATION_OFFSETS, QUARANTINE, MESSAGES)
+    again: list[str] = []
+    monkeypatch.setattr(silver, "value_rejected", lambda valid, kind: (again.append(kind), rejected(valid, kind))[1])
+    rejected = value_rejected
+    job = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path / "c"), 1.0)  # type: ignore[arg-type]
+    job.write_silver(bronze(records(spark, [message("migrations", 0, [ROW, ROW | {"partition": 1}])])), 0)
+    assert (len(rows_of(store, MIGRATION_OFFSETS)), again) == (4, [])
+    bad = message("migrations", 0, [ROW | {"topic": None}], TICK_MS + 1_000)
+    job.write_silver(bronze(records(spark, [bad])), 1)
+    assert (len(rows_of(store, MIGRATION_OFFSETS)), again) == (4, ["migrations"])
+    (row,) = rows_of(store, QUARANTINE)
+    assert "topic" in row["reason"]

@@ -12,6 +12,8 @@ Kafka has no byte counter per partition. Two methods replace it, the better one 
 After a leader switch the rate from before the switch is used, as long as the new leader's readings reach back over it,
 or over the backlog that producers send then. A counter or offset that fell gives no rate. A partition without a leader
 has the rate 0.
+
+Of migrations, ``planning/migration/log_size.py`` computes the rate on the origin alike; a test holds the two equal.
 """
 
 from __future__ import annotations
