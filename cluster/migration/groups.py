@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from kafka import KafkaAdminClient
-from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, KafkaError, NoError
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    KafkaError,
+    NoError,
+    NotCoordinatorError,
+)
 from kafka.structs import OffsetAndMetadata
 
 from headroom.cluster.connection.admin_connection import AdminConnection
@@ -17,8 +23,9 @@ from headroom.schemas.keys import TopicPartition
 # States of a group without members.
 _INACTIVE = ("Dead", "Empty")
 _SHARE = "share"
-_NOT_READY = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
-_PATIENCE_S, _PAUSE_S = 15.0, 0.5
+# A broker that has just become a coordinator, or has ceased to be one, is not one for some seconds.
+_NOT_READY = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError, NotCoordinatorError)
+_PATIENCE_S, _PAUSE_S = 30.0, 0.5
 _READ = "See that its brokers are up, and that this user has DESCRIBE on groups and topics; then run it again."
 _T = TypeVar("_T")
 

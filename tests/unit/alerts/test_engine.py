@@ -449,12 +449,12 @@ def test_balances_that_stay_away_or_are_not_known_yet_end_no_alert_and_begin_non
 
 
 def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
-    engine = EngineAtTime(interval_s=30)
+    engine = EngineAtTime(interval_s=60)
     engine.balances(0, AWAY)
-    assert engine.tick(180, []) == [(*IMBALANCE, "pending")]
-    late = EngineAtTime(interval_s=30)
+    assert engine.tick(360, []) == [(*IMBALANCE, "pending")]
+    late = EngineAtTime(interval_s=60)
     late.balances(0, AWAY)
-    assert late.tick(180.1, []) == []
+    assert late.tick(360.1, []) == []
 
 
 def test_an_imbalance_has_the_election_plan_of_its_cluster_only_while_the_plan_is_recent() -> None:
@@ -466,8 +466,8 @@ def test_an_imbalance_has_the_election_plan_of_its_cluster_only_while_the_plan_i
         found: int | None = json.loads(event.recommendation).get("batches")
         return found
 
-    assert batches(0) == batches(180) == 4
-    assert batches(181) is None
+    assert batches(0) == batches(420) == 4
+    assert batches(421) is None
     assert batches(0, cluster="d") is None
 
 
@@ -498,7 +498,7 @@ def test_leads_and_replicas_lost_by_a_dead_broker_are_one_alert() -> None:
     assert "preferred_leader_unavailable" in {also["kind"] for also in json.loads(event.evidence)["also"]}
 
 
-@pytest.mark.parametrize(("idle_s", "stale_s"), [(0.0, 60.0), (20.0, 60.0), (60.0, 180.0)])
+@pytest.mark.parametrize(("idle_s", "stale_s"), [(0.0, 300.0), (20.0, 300.0), (120.0, 360.0)])
 def test_leader_balances_may_miss_three_commits_of_an_idle_cluster(idle_s: float, stale_s: float) -> None:
     watched = WatchedCluster(Settings(spark=SparkSettings(gold_idle_trigger_s=idle_s)))
     assert watched.balances_stale_after_s() == stale_s

@@ -107,7 +107,7 @@ def test_partitions_of_the_ticks_topic_are_decided_by_the_first_file(tmp_path: P
 def test_another_file_decides_on_its_own_cluster_and_has_the_rest_from_the_first(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shared = "[spark]\ngold_idle_trigger_s = 100\n[alerts]\nno_data_s = 40\nmargin_ratio = 1.5\n"
+    shared = "[spark]\ngold_idle_trigger_s = 120\n[alerts]\nno_data_s = 40\nmargin_ratio = 1.5\n"
     own = (
         "[collect]\ninterval_s = 7\n[balance]\npercentile = 90\n[reassign]\npause_s = 9\n"
         '[elections]\nwindow = "22:00-04:00"\n[alerts]\nmargin_ratio = 1.3\nfinish_within = "2h"\n'
@@ -118,9 +118,9 @@ def test_another_file_decides_on_its_own_cluster_and_has_the_rest_from_the_first
     settings = other.settings
     assert (settings.collect.interval_s, settings.balance.percentile, settings.reassign.pause_s) == (7, 90, 9)
     assert (settings.alerts.margin_ratio, settings.alerts.finish_within) == (1.3, 7200)
-    assert (settings.alerts.no_data_s, settings.spark.gold_idle_trigger_s) == (40, 100)
-    # The watch commits gold every 100 s, so leader balances of the second cluster are that old too.
-    assert other.balances_stale_after_s() == 300
+    assert (settings.alerts.no_data_s, settings.spark.gold_idle_trigger_s) == (40, 120)
+    # The watch commits gold every 120 s, so leader balances of the second cluster are that old too.
+    assert other.balances_stale_after_s() == 360
     assert caplog.records == []
 
 

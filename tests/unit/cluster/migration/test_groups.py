@@ -11,6 +11,7 @@ from kafka.errors import (
     GroupAuthorizationFailedError,
     KafkaTimeoutError,
     NoError,
+    NotCoordinatorError,
     UnknownMemberIdError,
 )
 from kafka.structs import OffsetAndMetadata
@@ -126,13 +127,13 @@ def test_after_an_error_coordinators_are_looked_up_again(client: Any) -> None:
 def test_a_cluster_that_never_had_a_group_is_asked_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "_PAUSE_S", 0.0)
     client.groups = {"a": "Empty"}
-    for failure in (CoordinatorNotAvailableError("new"), CoordinatorLoadInProgressError("new")):
-        client.failure, client.failures, client.calls = failure, 3, 0
+    for error in (CoordinatorNotAvailableError, CoordinatorLoadInProgressError, NotCoordinatorError):
+        client.failure, client.failures, client.calls = error("new"), 3, 0
         assert read_groups(client, "cluster new") == {"a": False}
         assert client.calls == 4
     client.failures, client.calls = 1_000_000, 0
     monkeypatch.setattr(groups, "_PATIENCE_S", 0.0)
-    with pytest.raises(HeadroomError, match="CoordinatorLoadInProgressError"):
+    with pytest.raises(HeadroomError, match="NotCoordinatorError"):
         read_groups(client, "cluster new")
 
 
