@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, RouterReport
 
 Row = dict[str, Any]
+_GroupsByTopic = Mapping[str, Collection[str]]
 _AGREED = (
     *("topic", "partition", "migration", "number", "status", "method", "end_offset", "target_base_offset"),
     *("ignore_origin", "origin_end", "shielded", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
@@ -86,6 +88,7 @@ def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row
         migration: sorted({report.acks for name in routers if (report := facts.reports[name]).acks is not None})
         for migration, routers in agreed.items()
     }
+    groups = _groups_by_topic(facts.origin.last), _groups_by_topic(facts.target.now)
     topics: dict[tuple[str | bool, ...], _Topic] = {}
     routers: dict[tuple[str, int, tuple[str, ...]], Row] = {}
     rows = []
@@ -94,7 +97,7 @@ def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row
         read = own.topic, own.origin_cluster_id, own.target_cluster_id, own.shielded
         topic = topics.get(read)
         if topic is None:
-            topic = topics[read] = _Topic(facts, own, most)
+            topic = topics[read] = _Topic(facts, own, groups, most)
         named = own.migration, own.number, own.routers
         if named not in routers:
             routers[named] = _router_columns(own, agreed[own.migration], acks[own.migration], most)
@@ -108,10 +111,17 @@ class _Topic:
     Args:
         facts: what is known at the tick.
         agreement: what was agreed about one of the partitions.
+        groups: groups with committed offsets by topic, in the origin's last reading and in the target's newest one.
         most: longest list of a row.
     """
 
-    def __init__(self, facts: MigrationFacts, agreement: PartitionAgreement, most: int) -> None:
+    def __init__(
+        self,
+        facts: MigrationFacts,
+        agreement: PartitionAgreement,
+        groups: tuple[_GroupsByTopic, _GroupsByTopic],
+        most: int,
+    ) -> None:
         topic = agreement.topic
         origin = _of_agreement(facts.origin, agreement.origin_cluster_id)
         if agreement.shielded:
@@ -129,7 +139,7 @@ class _Topic:
             **_settings(None if origin.now is None else origin.now.rules.get(topic)),
             "slip_ratio": facts.slip_ratio,
         }
-        readers = _readers(topic, origin, target, most)
+        readers = _readers(topic, (origin.last, target.now), groups, most)
         self.groups = None if readers is None else [_Group(group, origin, target) for group in readers]
 
 
@@ -306,22 +316,33 @@ def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapp
     ][-most:]
 
 
-def _readers(topic: str, origin: ClusterFacts, target: ClusterFacts, most: int) -> list[str] | None:
+def _groups_by_topic(reading: ClusterReading | None) -> _GroupsByTopic:
+    """Return the groups that have committed offsets of each topic, from one pass over all of them."""
+    by_topic: dict[str, set[str]] = defaultdict(set)
+    for group, own in ({} if reading is None else reading.committed).items():
+        for topic in {name.topic for name in own}:
+            by_topic[topic].add(group)
+    return by_topic
+
+
+def _readers(
+    topic: str,
+    readings: tuple[ClusterReading | None, ClusterReading | None],
+    groups: tuple[_GroupsByTopic, _GroupsByTopic],
+    most: int,
+) -> list[str] | None:
     """Return the groups that have committed offsets of a topic on either cluster; None if they are not known.
 
     While the origin does not answer, its last groups count: their places are unknown, and they are not gone. Without
     the target's offsets a group that has moved would seem to read the origin.
     """
-    on_origin, on_target = _groups_of(origin.last, topic), _groups_of(target.now, topic)
-    if on_origin is None or on_target is None:
+    if not all(_has_groups(reading, topic) for reading in readings):
         return None
-    groups = sorted(on_origin | on_target)
+    names = sorted({group for by_topic in groups for group in by_topic.get(topic, ())})
     # A list that was cut would let a group be overlooked.
-    return None if len(groups) > most else groups
+    return None if len(names) > most else names
 
 
-def _groups_of(reading: ClusterReading | None, topic: str) -> set[str] | None:
+def _has_groups(reading: ClusterReading | None, topic: str) -> bool:
     # A topic that was not asked about may have groups.
-    if reading is None or reading.groups is None or topic not in reading.topic_ids:
-        return None
-    return {group for group, own in reading.committed.items() if any(name.topic == topic for name in own)}
+    return reading is not None and reading.groups is not None and topic in reading.topic_ids
