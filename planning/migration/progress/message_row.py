@@ -23,7 +23,7 @@ _KIND = "migrations"
 _NUMBERS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-MOST_COUNTED, MOST_COUNTED)}
 _NONE = type(None)
 # Python's types of the values of each column type; names may be members of a str enum.
-_ALLOWED = {
+_ALLOWED: Mapping[str, set[type]] = {
     "INT": {int, _NONE},
     "BIGINT": {int, _NONE},
     "STRING": {str, _NONE},
