@@ -43,10 +43,20 @@ def reached_in_s(position: int | None, offsets_per_s: float | None, end_offset: 
     start, end = known_offset(position), known_offset(end_offset)
     if start is None or end is None:
         return None
-    if start >= end:
+    return 0.0 if start >= end else time_to(start, end, known_float(offsets_per_s))
+
+
+def time_to(position: int, end_offset: int, known_per_s: float | None) -> float | None:
+    """Return ``reached_in_s`` of known offsets and a rate of ``known_float``, for thousands of readers.
+
+    Args:
+        position: offset now.
+        end_offset: offset to reach.
+        known_per_s: rate, offsets per second; None if unknown.
+    """
+    if position >= end_offset:
         return 0.0
-    rate = known_float(offsets_per_s)
-    if not rate:
+    if not known_per_s:
         return None
-    seconds = (end - start) / rate
+    seconds = (end_offset - position) / known_per_s
     return seconds if math.isfinite(seconds) else None

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from headroom.planning.migration.known import known_offset
-
 _COMPACT, _DELETE = "compact", "delete"
 LOG_APPEND_TIME = "LogAppendTime"
 
@@ -66,7 +64,8 @@ class MigratingTopic:
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+# Not frozen, and never changed: a tick has tens of thousands, and a frozen one takes five times as long to make.
+@dataclass(slots=True, unsafe_hash=True)
 class LogOffsets:
     """Offsets of a partition's log; None: unknown.
 
@@ -95,8 +94,9 @@ def growth_per_s(before: int | None, after: int | None, elapsed_s: float) -> flo
         after: offset at the later time.
         elapsed_s: time between the two, seconds.
     """
-    own, other = known_offset(before), known_offset(after)
-    return None if own is None or other is None or other < own or elapsed_s <= 0 else (other - own) / elapsed_s
+    if before is None or after is None or not 0 <= before <= after or elapsed_s <= 0:
+        return None
+    return (after - before) / elapsed_s
 
 
 def read_rate(offsets_per_s: float | None, active: bool | None) -> float | None:

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 
 from headroom.planning.migration.progress.judgement import migration_progress
-from headroom.planning.migration.progress.message_row import reading_of_row
+from headroom.planning.migration.progress.message_row import readings_of_rows
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.keys import Tick
 from headroom.schemas.tables import MIGRATION_GROUPS, MIGRATION_PROGRESS, Table
@@ -75,7 +75,7 @@ def _evaluate_message(tick: Tick, payload: str) -> list[MigrationProgress]:
         message = json.loads(payload)
         if [message[name] for name in _ENVELOPE] != [*tick, MIGRATIONS, len(message["rows"])]:
             raise ValueError("the key and the value name different messages")
-        readings = [reading_of_row(row, tick[1]) for row in message["rows"]]
+        readings = readings_of_rows(message["rows"], tick[1])
         return [migration_progress(reading) for reading in readings if reading is not None]
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         # Silver has it in quarantine. What is missing has no verdict, and other clusters keep theirs.

@@ -17,7 +17,7 @@ from headroom.alerts.metrics.migration_samples import migration_samples
 from headroom.cluster.collector.migration.rows import migration_rows
 from headroom.cluster.collector.rows.encoder import encode_rows
 from headroom.planning.migration.progress.judgement import migration_progress
-from headroom.planning.migration.progress.message_row import reading_of_row
+from headroom.planning.migration.progress.message_row import readings_of_rows
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.schemas.config import ClusterSettings, Settings
 
@@ -95,5 +95,4 @@ def _tick(migration: MadeMigration, engine: AlertEngine, at_s: float) -> _Stages
 
 
 def _judged(rows: list[dict[str, object]], tick_ms: int) -> list[MigrationProgress]:
-    readings = [reading_of_row(row, tick_ms) for row in rows]
-    return [migration_progress(reading) for reading in readings if reading is not None]
+    return [migration_progress(reading) for reading in readings_of_rows(rows, tick_ms) if reading is not None]

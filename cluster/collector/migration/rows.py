@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 from headroom.cluster.migration.cluster_reader import ClusterReading
@@ -14,11 +17,15 @@ from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MigrationMethod, PartitionAgreement, RouterReport
 
 Row = dict[str, Any]
+_GroupsByTopic = Mapping[str, Collection[str]]
 _AGREED = (
     *("topic", "partition", "migration", "number", "status", "method", "end_offset", "target_base_offset"),
     *("ignore_origin", "origin_end", "shielded", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
     *("target_topic_id", "origin_position", "origin_offsets_per_s", "origin_read_ms"),
 )
+_agreed_values = attrgetter(*_AGREED)
+_IN_ORDER = attrgetter("topic", "partition", "origin_cluster_id")
+_NO_LOG, _NO_ENDS = LogOffsets(), MappingProxyType[int, int]({})
 _PREVIOUS_SIZE = ("prev_read_ms", "prev_log_end_offset", "prev_log_start_offset", "prev_size_bytes")
 
 
@@ -81,54 +88,182 @@ def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row
         migration: sorted({report.acks for name in routers if (report := facts.reports[name]).acks is not None})
         for migration, routers in agreed.items()
     }
-    readers: dict[tuple[str | bool, ...], list[str] | None] = {}
+    groups = _groups_by_topic(facts.origin.last), _groups_by_topic(facts.target.now)
+    topics: dict[tuple[str | bool, ...], _Topic] = {}
+    routers: dict[tuple[str, int, tuple[str, ...]], Row] = {}
     rows = []
-    for own in sorted(facts.agreements, key=lambda own: (own.name, own.origin_cluster_id)):
-        origin = _of_agreement(facts.origin, own.origin_cluster_id)
-        if own.shielded:
-            origin = ClusterFacts(error="nothing calls it: shielded", last=origin.last)
-        target = _of_agreement(facts.target, own.target_cluster_id)
-        # Once for all partitions of a topic.
+    for own in sorted(facts.agreements, key=_IN_ORDER):
+        # Once for all partitions of a topic, and for all that the same routers have to agree to.
         read = own.topic, own.origin_cluster_id, own.target_cluster_id, own.shielded
-        if read not in readers:
-            readers[read] = _readers(own.topic, origin, target, most)
-        of_it = replace(facts, origin=origin, target=target)
-        rows.append(_row(own, of_it, agreed[own.migration], acks[own.migration], readers[read], most))
+        topic = topics.get(read)
+        if topic is None:
+            topic = topics[read] = _Topic(facts, own, groups, most)
+        named = own.migration, own.number, own.routers
+        if named not in routers:
+            routers[named] = _router_columns(own, agreed[own.migration], acks[own.migration], most)
+        rows.append(_row(own, topic, routers[named]))
     return rows
 
 
-def _row(
-    agreement: PartitionAgreement,
-    facts: MigrationFacts,
-    agreed: Mapping[str, int],
-    acks: Sequence[str],
-    readers: Sequence[str] | None,
-    most: int,
-) -> Row:
-    name, origin, target = agreement.name, facts.origin, facts.target
+class _Topic:
+    """What the partitions of a topic have in common, if they have the same clusters and are all shielded, or not.
+
+    Args:
+        facts: what is known at the tick.
+        agreement: what was agreed about one of the partitions.
+        groups: groups with committed offsets by topic, in the origin's last reading and in the target's newest one.
+        most: longest list of a row.
+    """
+
+    def __init__(
+        self,
+        facts: MigrationFacts,
+        agreement: PartitionAgreement,
+        groups: tuple[_GroupsByTopic, _GroupsByTopic],
+        most: int,
+    ) -> None:
+        topic = agreement.topic
+        origin = _of_agreement(facts.origin, agreement.origin_cluster_id)
+        if agreement.shielded:
+            origin = ClusterFacts(error="nothing calls it: shielded", last=origin.last)
+        target = _of_agreement(facts.target, agreement.target_cluster_id)
+        self.facts = facts
+        self.most = most
+        self.origin = _Side(origin, topic)
+        self.target = _Side(target, topic)
+        # Beside a target that does not answer now it would be of another time.
+        self.earlier_target = None if target.now is None else facts.earlier_target
+        self.columns = {
+            "origin_error": origin.error or None,
+            "target_error": target.error or None,
+            **_settings(None if origin.now is None else origin.now.rules.get(topic)),
+            "slip_ratio": facts.slip_ratio,
+        }
+        readers = _readers(topic, (origin.last, target.now), groups, most)
+        self.groups = None if readers is None else [_Group(group, origin, target) for group in readers]
+
+
+class _Side:
+    """One cluster, for the partitions of a topic.
+
+    Args:
+        facts: what is known of the cluster.
+        topic: name of the topic on the origin.
+
+    Attributes:
+        now: newest reading; None if there is none.
+        before: an earlier one, for rates; None without one, or if the topic was recreated: it has other logs.
+    """
+
+    def __init__(self, facts: ClusterFacts, topic: str) -> None:
+        now, before = facts.now, facts.before
+        self.now = now
+        self._topic_id = None if now is None else now.topic_ids.get(topic)
+        is_same = before is not None and before.topic_ids.get(topic) == self._topic_id
+        self.before = before if now is not None and is_same else None
+
+    def log(self, name: TopicPartition) -> Row | None:
+        """Return the columns of a partition's log; None if the cluster was not read."""
+        now, before = self.now, self.before
+        if now is None:
+            return None
+        log, epoch = now.logs.get(name, _NO_LOG), now.leader_epochs.get(name)
+        earlier = None if before is None else before.logs.get(name)
+        return {
+            "read_ms": now.read_ms,
+            "topic_id": self._topic_id,
+            "leader_epoch": epoch,
+            "log_start_offset": log.start,
+            "log_end_offset": log.end,
+            "stable_offset": log.stable,
+            "leader_end_offset": None if epoch is None else now.epoch_ends.get(name, _NO_ENDS).get(epoch),
+            "newest_ms": log.newest_ms,
+            "prev_read_ms": None if before is None or earlier is None else before.read_ms,
+            "prev_log_end_offset": None if earlier is None else earlier.end,
+        }
+
+    def size(self, name: TopicPartition) -> Row | None:
+        """Return the columns of the size of a partition's log; None if it was not read."""
+        now = None if self.now is None else self.now.sizes.get(name)
+        if now is None:
+            return None
+        earlier = None if self.before is None else self.before.sizes.get(name)
+        columns = {
+            "broker": now.broker,
+            "read_ms": now.read_ms,
+            "log_end_offset": now.end,
+            "log_start_offset": now.start,
+            "size_bytes": now.size_bytes,
+        }
+        # The same size in two readings is one sample.
+        if earlier is None or earlier.read_ms == now.read_ms:
+            return columns | dict.fromkeys(_PREVIOUS_SIZE)
+        size_bytes = earlier.size_bytes if earlier.broker == now.broker else None
+        previous = (earlier.read_ms, earlier.end, earlier.start, size_bytes)
+        return columns | dict(zip(_PREVIOUS_SIZE, previous, strict=True))
+
+
+class _Group:
+    """A consumer group, for the partitions of a topic.
+
+    Args:
+        group: the group.
+        origin: what is known of the origin.
+        target: what is known of the target.
+    """
+
+    def __init__(self, group: str, origin: ClusterFacts, target: ClusterFacts) -> None:
+        times = origin if origin.now is not None else target
+        self._group = group
+        self._active = None if origin.now is None else (origin.now.groups or {}).get(group)
+        self._read_ms = None if times.now is None else times.now.read_ms
+        self._previous_ms = None if times.long_before is None else times.long_before.read_ms
+        self._on_origin, self._on_target = _committed(origin.now, group), _committed(target.now, group)
+        self._origin_before, self._target_before = (
+            _committed(origin.long_before, group),
+            _committed(target.long_before, group),
+        )
+
+    def columns(self, name: TopicPartition) -> Row:
+        """Return its columns at a partition."""
+        return {
+            "group": self._group,
+            "active": self._active,
+            "read_ms": self._read_ms,
+            "origin_offset": self._on_origin.get(name),
+            "target_offset": self._on_target.get(name),
+            "prev_read_ms": self._previous_ms,
+            "prev_origin_offset": self._origin_before.get(name),
+            "prev_target_offset": self._target_before.get(name),
+        }
+
+
+def _committed(reading: ClusterReading | None, group: str) -> Mapping[TopicPartition, int]:
+    return {} if reading is None else reading.committed.get(group, {})
+
+
+def _router_columns(agreement: PartitionAgreement, agreed: Mapping[str, int], acks: Sequence[str], most: int) -> Row:
     missing = missing_routers(agreement, agreed)
     # Those that are missing come first: what is cut off are routers that have agreed.
     routers = [*missing, *(router for router in agreement.routers if router not in missing)][:most]
-    # Beside a target that does not answer now it would be of another time.
-    before = None if target.now is None else facts.earlier_target
+    return {"routers": routers, "missing_routers": list(missing)[:most], "acks": acks}
+
+
+def _row(agreement: PartitionAgreement, topic: _Topic, routers: Row) -> Row:
+    name, facts = agreement.name, topic.facts
+    origin, target, before = topic.origin, topic.target, topic.earlier_target
     earlier = None if before is None else before.logs.get(name)
-    rules = None if origin.now is None else origin.now.rules.get(name.topic)
     return {
-        **{column: getattr(agreement, column) for column in _AGREED},
-        "routers": routers,
-        "missing_routers": list(missing)[:most],
-        "acks": list(acks),
-        "origin": _log_columns(origin, name),
-        "target": _log_columns(target, name),
-        "origin_error": origin.error or None,
-        "target_error": target.error or None,
+        **dict(zip(_AGREED, _agreed_values(agreement), strict=True)),
+        **routers,
+        **topic.columns,
+        "origin": origin.log(name),
+        "target": target.log(name),
         "earlier_target_end": None if earlier is None else earlier.end,
-        **_settings(rules),
-        "origin_size": _size_columns(origin, name),
-        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, {}), most),
+        "origin_size": origin.size(name),
+        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, _NO_ENDS), topic.most),
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
-        "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
-        "slip_ratio": facts.slip_ratio,
+        "groups": None if topic.groups is None else [group.columns(name) for group in topic.groups],
     }
 
 
@@ -138,35 +273,6 @@ def _of_agreement(facts: ClusterFacts, agreed_id: str) -> ClusterFacts:
     if own is None or own == agreed_id:
         return facts
     return ClusterFacts(error=facts.error or f"it is the cluster {own}, and {agreed_id} was agreed")
-
-
-def _log_before(facts: ClusterFacts, topic: str) -> ClusterReading | None:
-    """Return the earlier reading for rates; None without one, or if the topic was recreated: it has other logs."""
-    now, before = facts.now, facts.before
-    is_same = now is not None and before is not None and before.topic_ids.get(topic) == now.topic_ids.get(topic)
-    return before if is_same else None
-
-
-def _log_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
-    now = facts.now
-    if now is None:
-        return None
-    log, topic_id = now.logs.get(name, LogOffsets()), now.topic_ids.get(name.topic)
-    before = _log_before(facts, name.topic)
-    earlier = None if before is None else before.logs.get(name)
-    epoch = now.leader_epochs.get(name)
-    return {
-        "read_ms": now.read_ms,
-        "topic_id": topic_id,
-        "leader_epoch": epoch,
-        "log_start_offset": log.start,
-        "log_end_offset": log.end,
-        "stable_offset": log.stable,
-        "leader_end_offset": None if epoch is None else now.epoch_ends.get(name, {}).get(epoch),
-        "newest_ms": log.newest_ms,
-        "prev_read_ms": None if before is None or earlier is None else before.read_ms,
-        "prev_log_end_offset": None if earlier is None else earlier.end,
-    }
 
 
 def _sync(facts: MigrationFacts, agreement: PartitionAgreement, are_agreed: bool) -> Row:
@@ -197,73 +303,46 @@ def _settings(rules: TopicRules | None) -> Row:
     }
 
 
-def _size_columns(facts: ClusterFacts, name: TopicPartition) -> Row | None:
-    now = None if facts.now is None else facts.now.sizes.get(name)
-    if now is None:
-        return None
-    before = _log_before(facts, name.topic)
-    earlier = None if before is None else before.sizes.get(name)
-    columns = {
-        "broker": now.broker,
-        "read_ms": now.read_ms,
-        "log_end_offset": now.end,
-        "log_start_offset": now.start,
-        "size_bytes": now.size_bytes,
-    }
-    # The same size in two readings is one sample.
-    if earlier is None or earlier.read_ms == now.read_ms:
-        return columns | dict.fromkeys(_PREVIOUS_SIZE)
-    size_bytes = earlier.size_bytes if earlier.broker == now.broker else None
-    return columns | dict(zip(_PREVIOUS_SIZE, (earlier.read_ms, earlier.end, earlier.start, size_bytes), strict=True))
-
-
 def _limit_in_bounds(limit: int | None) -> int | None:
     """Return a limit that readers of the message take: Kafka's greatest one, of 2^63 - 1, is beyond their bounds."""
     return None if limit is None else min(limit, MOST_COUNTED)
 
 
 def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int], most: int) -> list[Row]:
-    ends = {} if now is None else now.epoch_ends.get(name, {})
+    ends = _NO_ENDS if now is None else now.epoch_ends.get(name, _NO_ENDS)
     return [
         {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
         for epoch, end in sorted(acknowledged.items())
     ][-most:]
 
 
-def _readers(topic: str, origin: ClusterFacts, target: ClusterFacts, most: int) -> list[str] | None:
+def _groups_by_topic(reading: ClusterReading | None) -> _GroupsByTopic:
+    """Return the groups that have committed offsets of each topic, from one pass over all of them."""
+    by_topic: dict[str, set[str]] = defaultdict(set)
+    for group, own in ({} if reading is None else reading.committed).items():
+        for topic in {name.topic for name in own}:
+            by_topic[topic].add(group)
+    return by_topic
+
+
+def _readers(
+    topic: str,
+    readings: tuple[ClusterReading | None, ClusterReading | None],
+    groups: tuple[_GroupsByTopic, _GroupsByTopic],
+    most: int,
+) -> list[str] | None:
     """Return the groups that have committed offsets of a topic on either cluster; None if they are not known.
 
     While the origin does not answer, its last groups count: their places are unknown, and they are not gone. Without
     the target's offsets a group that has moved would seem to read the origin.
     """
-    on_origin, on_target = _groups_of(origin.last, topic), _groups_of(target.now, topic)
-    if on_origin is None or on_target is None:
+    if not all(_has_groups(reading, topic) for reading in readings):
         return None
-    groups = sorted(on_origin | on_target)
+    names = sorted({group for by_topic in groups for group in by_topic.get(topic, ())})
     # A list that was cut would let a group be overlooked.
-    return None if len(groups) > most else groups
+    return None if len(names) > most else names
 
 
-def _groups_of(reading: ClusterReading | None, topic: str) -> set[str] | None:
+def _has_groups(reading: ClusterReading | None, topic: str) -> bool:
     # A topic that was not asked about may have groups.
-    if reading is None or reading.groups is None or topic not in reading.topic_ids:
-        return None
-    return {group for group, own in reading.committed.items() if any(name.topic == topic for name in own)}
-
-
-def _group(group: str, name: TopicPartition, origin: ClusterFacts, target: ClusterFacts) -> Row:
-    times = origin if origin.now is not None else target
-    return {
-        "group": group,
-        "active": None if origin.now is None else (origin.now.groups or {}).get(group),
-        "read_ms": None if times.now is None else times.now.read_ms,
-        "origin_offset": _committed_offset(origin.now, group, name),
-        "target_offset": _committed_offset(target.now, group, name),
-        "prev_read_ms": None if times.long_before is None else times.long_before.read_ms,
-        "prev_origin_offset": _committed_offset(origin.long_before, group, name),
-        "prev_target_offset": _committed_offset(target.long_before, group, name),
-    }
-
-
-def _committed_offset(reading: ClusterReading | None, group: str, name: TopicPartition) -> int | None:
-    return None if reading is None else reading.committed.get(group, {}).get(name)
+    return reading is not None and reading.groups is not None and topic in reading.topic_ids

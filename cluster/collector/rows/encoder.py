@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Protocol
@@ -16,6 +16,8 @@ MAX_ROWS = 500
 MAX_COLUMNAR_ROWS = 2000
 # Below the default max.message.bytes of a topic (1,048,588).
 MAX_BYTES = 800_000
+# Most of a message that is filled: its rows may be longer than those before.
+_FILLED_RATIO = 0.9
 # A column with values in at most this share of the rows is one of few values.
 _RARE_RATIO = 0.25
 # The messages of the alert partition go first, so that the verdict waits for nothing else.
@@ -82,18 +84,17 @@ def _bodies(kind: str, rows: Rows) -> Iterator[tuple[int, str]]:
     encode_body, max_rows = (_columns, MAX_COLUMNAR_ROWS) if kind in COLUMNAR else (_rows, MAX_ROWS)
     if kind in COLUMNAR and len(rows) > max_rows:
         rows = _rare_values_first(_as_columns(rows))
-    for start in range(0, len(rows), max_rows) if rows else range(kind == "brokers"):
-        yield from _split_to_size(rows[start : start + max_rows], encode_body)
-
-
-def _split_to_size(rows: Rows, encode_body: Callable[[Rows], str]) -> Iterator[tuple[int, str]]:
-    text = encode_body(rows)
-    if len(text) <= MAX_BYTES or len(rows) == 1:
-        yield len(rows), text
-        return
-    half = len(rows) // 2
-    yield from _split_to_size(rows[:half], encode_body)
-    yield from _split_to_size(rows[half:], encode_body)
+    if not rows and kind == "brokers":
+        yield 0, encode_body(rows)
+    start, count = 0, max_rows
+    while start < len(rows):
+        part = rows[start : start + count]
+        text = encode_body(part)
+        # As many rows as fit, if the next ones are about as long. To cut what is too long costs its encoding again.
+        count = max(1, min(max_rows, int(_FILLED_RATIO * MAX_BYTES * len(part) / len(text))))
+        if len(text) <= MAX_BYTES or len(part) == 1:
+            yield len(part), text
+            start += len(part)
 
 
 def _rows(rows: Rows) -> str:

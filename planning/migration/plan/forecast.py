@@ -17,7 +17,7 @@ from headroom.planning.migration.plan.planned import (
     ReaderReading,
     TopicOnBoth,
 )
-from headroom.planning.migration.plan.retention import reader_retention
+from headroom.planning.migration.plan.retention import LogRetention
 from headroom.planning.migration.readings import TopicRules, growth_per_s, read_rate
 from headroom.schemas.migrations import MigrationMethod
 
@@ -48,6 +48,7 @@ def _plan_partition(reading: PartitionReading, rules: TopicRules | None, prepare
     end = end_offset(log.end, rate, prepare_s)
     switch_in_s = reached_in_s(log.end, rate, end)
     age_s = None if log.newest_ms is None else max(0.0, (reading.now_ms - log.newest_ms) / 1000)
+    retention = LogRetention(rules, log, age_s, end, switch_in_s)
     return PlannedPartition(
         reading.name,
         log,
@@ -57,22 +58,16 @@ def _plan_partition(reading: PartitionReading, rules: TopicRules | None, prepare
         switch_in_s,
         None if end is None or log.end is None else end - log.end,
         None if log.end is None or log.stable is None else max(0, log.end - log.stable),
-        tuple(_reader(own, reading, rules, age_s, end, switch_in_s) for own in reading.readers),
+        tuple(_reader(own, reading, retention, end) for own in reading.readers),
     )
 
 
-def _reader(
-    own: ReaderReading,
-    reading: PartitionReading,
-    rules: TopicRules | None,
-    age_s: float | None,
-    end: int | None,
-    switch_in_s: float | None,
-) -> PlannedReader:
+def _reader(own: ReaderReading, reading: PartitionReading, retention: LogRetention, end: int | None) -> PlannedReader:
     if own.committed is None:
         return PlannedReader(own.group, None, own.active, None, None)
     rate = read_rate(growth_per_s(own.earlier, own.committed, reading.elapsed_s), own.active)
-    retention = reader_retention(rules, reading.log, age_s, end, switch_in_s, own.committed, rate)
     is_beyond = reading.log.end is not None and own.committed > reading.log.end
     left = None if end is None or is_beyond else max(0, end - own.committed)
-    return PlannedReader(own.group, own.committed, own.active, left, rate, retention, is_beyond)
+    return PlannedReader(
+        own.group, own.committed, own.active, left, rate, retention.of_reader(own.committed, rate), is_beyond
+    )

@@ -28,13 +28,13 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     numbers = _numbers(believed)
     can_go, why = removable(believed, numbers)
     verdict, reason = verdict_of(believed, numbers, can_go, why)
-    # ``replace`` takes several times as long, and a tick may have tens of thousands of partitions.
-    return MigrationProgress(**{**vars(numbers), "removable": can_go, "verdict": verdict, "reason": reason})
+    return numbers.judged(can_go, verdict, reason)
 
 
 def _without_doubtful_origin(reading: MigrationReading) -> MigrationReading:
     """Return a reading without the origin's numbers if they are of another time, or of another topic."""
-    if reading.is_origin_up and not reading.agreement.shielded and reading.recreated_on() is None:
+    recreated_on = reading.recreated_on()
+    if reading.is_origin_up and not reading.agreement.shielded and recreated_on is None:
         return reading
     nothing = MigrationReading(reading.agreement, reading.now_ms)
     return replace(
@@ -45,7 +45,7 @@ def _without_doubtful_origin(reading: MigrationReading) -> MigrationReading:
         write_bytes_per_s=None,
         leader_end=None,
         epoch_ends={},
-        target=nothing.target if reading.recreated_on() == "target" else reading.target,
+        target=nothing.target if recreated_on == "target" else reading.target,
     )
 
 
@@ -54,9 +54,9 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
     end, last = known_offset(agreed.end_offset), reading.last_origin_end
     start = known_offset(log.start)
     lag, mirror_eta_s = _mirror(reading)
-    expected = reading.expected()
+    expected = reading.expected
     # Once for all groups, of which there may be many.
-    split, groups = split_of(agreed, reading.is_origin_up), reading.groups
+    split, retention, groups = split_of(agreed, reading.is_origin_up), partition_retention(reading), reading.groups
     return MigrationProgress(
         topic=agreed.topic,
         partition=agreed.partition,
@@ -73,21 +73,22 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         at_risk_offsets=_at_risk(reading),
         mirror_lag_offsets=lag,
         mirror_eta_s=mirror_eta_s,
-        kept_s=None if start is None else partition_retention(reading, start, None).kept_s,
+        kept_s=None if start is None else retention.of_reader(start, None).kept_s,
         acks=min(reading.acks, key=_acks_rank) if reading.acks else None,
         min_insync_replicas=None if rules is None else rules.min_insync_replicas,
         unclean_elections=None if rules is None else rules.unclean_elections,
         missing_routers=reading.missing_routers,
         expected_ms=None if expected is None else expected[0],
-        groups=None if groups is None else tuple(group_progress(reading, split, own) for own in groups),
+        groups=None if groups is None else tuple([group_progress(reading, split, retention, own) for own in groups]),
         write_bytes_per_s=known_float(reading.write_bytes_per_s),
     )
 
 
 def _gap(before: int | None, after: int | None) -> int | None:
     """Return how far an offset is before another one, at least 0; None if one is unknown."""
-    own, other = known_offset(before), known_offset(after)
-    return None if own is None or other is None else max(0, other - own)
+    if before is None or after is None or before < 0 or after < 0:
+        return None
+    return max(0, after - before)
 
 
 def _acks_rank(acks: str) -> int:
@@ -121,10 +122,10 @@ def _at_risk(reading: MigrationReading) -> int | None:
 
 def _mirror(reading: MigrationReading) -> tuple[int | None, float | None]:
     """Return how far the mirror is behind below E, and the seconds until it has all; both None without a mirror."""
-    copied, last = reading.mirrored_end(), reading.last_origin_end
-    own = known_offset(reading.origin.end)
+    copied = reading.mirrored_end()
     if copied is None:
         return None, None
+    last, own = reading.last_origin_end, known_offset(reading.origin.end)
     written = last if own is None or last is None else min(own, last)
     # Before E is agreed all that the log has counts; once it is, an origin that does not answer hides what is written.
     lag = None if own is None else _gap(copied, own if written is None else written)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from headroom.planning.migration.agreed_end import reached_in_s
+from headroom.planning.migration.agreed_end import time_to
 from headroom.planning.migration.agreement import resumed_at
 from headroom.planning.migration.known import known_float, known_offset
-from headroom.planning.migration.plan.retention import ReaderRetention, reader_retention
+from headroom.planning.migration.plan.retention import LogRetention
 from headroom.planning.migration.progress.progress import GroupProgress
 from headroom.planning.migration.progress.reading import GroupReading, MigrationReading
 from headroom.planning.migration.readings import read_rate
 from headroom.planning.migration.split import Split, place
 
-_UNKNOWN = ReaderRetention(None, None, None)
 
-
-def group_progress(reading: MigrationReading, split: Split, group: GroupReading) -> GroupProgress:
+def group_progress(
+    reading: MigrationReading, split: Split, retention: LogRetention, group: GroupReading
+) -> GroupProgress:
     """Return how far a group is with the partition of a reading.
 
     Args:
         reading: the partition.
         split: what was agreed about it.
+        retention: what retention on the origin does to its readers.
         group: the group.
     """
     # What was read of an origin that does not answer now is of another time.
@@ -30,17 +31,19 @@ def group_progress(reading: MigrationReading, split: Split, group: GroupReading)
     if offset is None or end is None or _is_beyond(reading.origin.end, offset, end, split.is_in_use):
         is_aged = offset is None and _is_aged(reading, end)
         return GroupProgress(group.group, offset, 0 if is_aged else None, rate, lost_offsets=0 if is_aged else None)
-    placed = place(split, offset)
-    if placed is not None and placed.side == "target":
-        return GroupProgress(group.group, offset, 0, rate, 0.0, placed.skipped, placed.skipped)
+    # Below the last end of an origin that is not over, readers are not on the target.
+    if offset >= end or split.is_origin_over:
+        placed = place(split, offset)
+        if placed is not None and placed.side == "target":
+            return GroupProgress(group.group, offset, 0, rate, 0.0, placed.skipped, placed.skipped)
     left = max(0, end - offset)
-    kept = partition_retention(reading, offset, rate)
+    kept = retention.of_reader(offset, rate)
     return GroupProgress(
         group.group,
         offset,
         left,
         rate,
-        reached_in_s(offset, rate, end),
+        time_to(offset, end, rate),
         _at_most(kept.lost_offsets, left),
         _at_most(kept.gone_offsets, left),
         kept.kept_s,
@@ -48,19 +51,10 @@ def group_progress(reading: MigrationReading, split: Split, group: GroupReading)
     )
 
 
-def partition_retention(reading: MigrationReading, offset: int, read_offsets_per_s: float | None) -> ReaderRetention:
-    """Return what retention on the origin does to a reader at an offset.
-
-    Args:
-        reading: the partition.
-        offset: offset that it reads next.
-        read_offsets_per_s: rate at which it reads, offsets per second; None if unknown.
-    """
-    end = reading.last_origin_end
-    if end is None:
-        return _UNKNOWN
-    return reader_retention(
-        reading.rules, reading.origin, reading.newest_age_s, end, reading.switch_in_s, offset, read_offsets_per_s
+def partition_retention(reading: MigrationReading) -> LogRetention:
+    """Return what retention on the origin does to the readers of a partition."""
+    return LogRetention(
+        reading.rules, reading.origin, reading.newest_age_s, reading.last_origin_end, reading.switch_in_s
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from headroom.planning.migration.agreed_end import reached_in_s
 from headroom.planning.migration.agreement import missing_routers
@@ -13,11 +12,14 @@ from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
 
 _NO_LOG = LogOffsets()
+# Where a reading does not say; the default of ``alerts.slip_ratio``.
+SLIP_RATIO = 0.5
 _STATUSES = {status.value: status for status in MigrationStatus}
 _METHODS = {method.value: method for method in MigrationMethod}
 
 
-@dataclass(frozen=True)
+# Not frozen, and never changed: a tick has tens of thousands, and a frozen one takes five times as long to make.
+@dataclass(slots=True)
 class GroupReading:
     """A consumer group at one partition.
 
@@ -36,7 +38,8 @@ class GroupReading:
     active: bool | None = None
 
 
-@dataclass(frozen=True)
+# Not frozen, and never changed: a tick has tens of thousands, and a frozen one takes five times as long to make.
+@dataclass(slots=True)
 class MigrationReading:
     """One partition at one time; each part that could not be read is None, or missing.
 
@@ -62,6 +65,12 @@ class MigrationReading:
         groups: consumer groups that read the partition; None if they could not be listed.
         slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
+        last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
+            if unknown.
+        switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.
+        newest_age_s: age of the newest record on the origin, seconds; None if unknown.
+        expected: when E was expected as it was agreed, epoch milliseconds, and how far ahead that was, seconds; None if
+            unknown.
     """
 
     agreement: PartitionAgreement
@@ -83,8 +92,24 @@ class MigrationReading:
     epoch_ends: Mapping[int, int] = field(default_factory=dict)
     last_sync: tuple[int, int] | None = None
     groups: tuple[GroupReading, ...] | None = None
-    slip_ratio: float = 0.5
+    slip_ratio: float = SLIP_RATIO
     write_bytes_per_s: float | None = None
+    # These follow from the others, once: a tick may have tens of thousands of partitions, and each of their rules and
+    # groups asks for them.
+    last_origin_end: int | None = field(init=False, repr=False, compare=False)
+    switch_in_s: float | None = field(init=False, repr=False, compare=False)
+    newest_age_s: float | None = field(init=False, repr=False, compare=False)
+    expected: tuple[int, float] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        agreed, newest_ms = self.agreement, self.origin.newest_ms
+        end, origin_end = known_offset(agreed.end_offset), known_offset(agreed.origin_end)
+        last = end if end is None or origin_end is None else min(end, origin_end)
+        age_s = None if newest_ms is None else max(0.0, (self.now_ms - newest_ms) / 1000)
+        self.last_origin_end = last
+        self.switch_in_s = reached_in_s(self.origin.end, self.write_offsets_per_s, last)
+        self.newest_age_s = age_s
+        self.expected = _expected(agreed, last)
 
     @property
     def status(self) -> MigrationStatus:
@@ -101,44 +126,12 @@ class MigrationReading:
         """Named routers that have not agreed yet, in their order."""
         return missing_routers(self.agreement, self.agreed)
 
-    # Computed once: a tick may have tens of thousands of partitions, and each of their groups asks for these.
-    @cached_property
-    def last_origin_end(self) -> int | None:
-        """Offset at which readers leave the origin: E, or where a log ends that lost records below; None if unknown."""
-        end, origin_end = known_offset(self.agreement.end_offset), known_offset(self.agreement.origin_end)
-        return end if end is None or origin_end is None else min(end, origin_end)
-
-    @cached_property
-    def switch_in_s(self) -> float | None:
-        """Seconds until the origin's log gets to its last end; None if never or unknown."""
-        return reached_in_s(self.origin.end, self.write_offsets_per_s, self.last_origin_end)
-
-    @cached_property
-    def newest_age_s(self) -> float | None:
-        """Age of the newest record on the origin, seconds; None if unknown."""
-        newest_ms = self.origin.newest_ms
-        return None if newest_ms is None else max(0.0, (self.now_ms - newest_ms) / 1000)
-
-    def expected(self) -> tuple[int, float] | None:
-        """Return when E was expected as it was agreed, epoch milliseconds, and how far ahead that was, seconds."""
-        agreed = self.agreement
-        time_s = reached_in_s(agreed.origin_position, agreed.origin_offsets_per_s, self.last_origin_end)
-        return (
-            None
-            if agreed.origin_read_ms is None or time_s is None
-            else (agreed.origin_read_ms + round(1000 * time_s), time_s)
-        )
-
     def recreated_on(self) -> str | None:
         """Return the side on which the topic is another one than was agreed; None if on neither, or if unknown."""
         agreed = self.agreement
-        for side, before, now in (
-            ("origin", agreed.origin_topic_id, self.origin_topic_id),
-            ("target", agreed.target_topic_id, self.target_topic_id),
-        ):
-            if before is not None and now is not None and before != now:
-                return side
-        return None
+        if _is_another(agreed.origin_topic_id, self.origin_topic_id):
+            return "origin"
+        return "target" if _is_another(agreed.target_topic_id, self.target_topic_id) else None
 
     def mirrored_end(self) -> int | None:
         """Return the offset of the origin up to which a mirror has copied; None without a mirror, or if unknown.
@@ -147,8 +140,10 @@ class MigrationReading:
         target's log has grown since. Markers of transactions on the origin make this too low, records that were
         mirrored twice too high. Once the target is in use its log begins, from the base on, behind all that is copied.
         """
+        if self.method not in (MigrationMethod.MIRRORED, MigrationMethod.LINKED):
+            return None
         end, target_end = self.agreement.end_offset, self._end_before_origin()
-        if self.method not in (MigrationMethod.MIRRORED, MigrationMethod.LINKED) or target_end is None:
+        if target_end is None:
             return None
         base = self.agreement.target_base_offset
         if self.status is not MigrationStatus.PLANNED and base is not None and target_end >= base:
@@ -165,9 +160,9 @@ class MigrationReading:
 
         Beyond E the target is on its own, so this is asked only before the origin has reached it.
         """
-        own, other = self.origin.end, self._end_before_origin()
         if self.method is not MigrationMethod.LINKED:
             return False
+        own, other = self.origin.end, self._end_before_origin()
         if own is None or other is None:
             return None
         end = known_offset(self.agreement.end_offset)
@@ -175,3 +170,14 @@ class MigrationReading:
 
     def _end_before_origin(self) -> int | None:
         return self.target.end if self.earlier_target_end is None else self.earlier_target_end
+
+
+def _expected(agreed: PartitionAgreement, last_origin_end: int | None) -> tuple[int, float] | None:
+    if agreed.origin_read_ms is None:
+        return None
+    time_s = reached_in_s(agreed.origin_position, agreed.origin_offsets_per_s, last_origin_end)
+    return None if time_s is None else (agreed.origin_read_ms + round(1000 * time_s), time_s)
+
+
+def _is_another(agreed_id: str | None, topic_id: str | None) -> bool:
+    return agreed_id is not None and topic_id is not None and agreed_id != topic_id

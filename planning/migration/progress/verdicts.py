@@ -25,8 +25,10 @@ def verdict_of(
     """
     if reading.agreement.shielded:
         return MigrationVerdict.SHIELDED, f"Nothing calls the origin about it; E is {_number(numbers.end_offset)}."
-    found = ((verdict, reason) for verdict, reason in _verdicts(reading, numbers, can_go, why) if reason is not None)
-    return next(found, None) or (MigrationVerdict.NO_DATA, _unknown(numbers, why))
+    for verdict, reason in _verdicts(reading, numbers, can_go, why):
+        if reason is not None:
+            return verdict, reason
+    return MigrationVerdict.NO_DATA, _unknown(numbers, why)
 
 
 def _verdicts(
@@ -197,8 +199,7 @@ def _missing(reading: MigrationReading, numbers: MigrationProgress) -> str:
 
 def _slip_ms(reading: MigrationReading) -> int:
     """Return by how much a switch may be off the time that was agreed, milliseconds."""
-    expected = reading.expected()
-    return 0 if expected is None else round(1000 * reading.slip_ratio * expected[1])
+    return 0 if reading.expected is None else round(1000 * reading.slip_ratio * reading.expected[1])
 
 
 def _rate(numbers: MigrationProgress) -> str:

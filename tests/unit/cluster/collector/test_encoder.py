@@ -89,10 +89,23 @@ def test_rows_are_cut_by_number() -> None:
 
 @pytest.mark.parametrize("kind", ["moves", "logs"])
 def test_rows_are_cut_by_size(kind: str) -> None:
-    # Each row is a bit over 300,000 bytes: two fit, three do not. Five are halved to 2 and 3, three to 1 and 2.
+    # Each row is a bit over 300,000 bytes: two fit, three do not.
     messages = encode_rows("c", 1, {kind: [{"text": "x" * 300_000}] * 5})[1:]
-    assert [json.loads(m.value)["row_count"] for m in messages] == [2, 1, 2]
+    assert [json.loads(m.value)["row_count"] for m in messages] == [2, 2, 1]
     assert max(len(m.value) for m in messages) < MAX_BYTES + 1000
+
+
+@pytest.mark.parametrize("kind", ["moves", "logs"])
+def test_rows_that_are_longer_or_shorter_than_those_before_are_cut_by_their_own_size(kind: str) -> None:
+    # 40 rows of 100,000 bytes among many short ones, and one that fits nowhere.
+    lengths = [10] * 450 + [100_000] * 40 + [10] * 3000 + [2 * MAX_BYTES] + [10] * 20
+    rows = [{"n": n, "text": "x" * length} for n, length in enumerate(lengths)]
+    bodies = [json.loads(m.value) for m in encode_rows("c", 1, {kind: rows})[1:]]
+    numbers = [[row["n"] for row in body["rows"]] if "rows" in body else body["columns"]["n"] for body in bodies]
+    assert [n for own in numbers for n in own] == list(range(len(rows)))
+    assert [own for own in numbers if sum(lengths[n] for n in own) > MAX_BYTES] == [[3490]]
+    # Short rows are many in a message again.
+    assert len(bodies) < 40
 
 
 def test_the_end_carries_the_envelope_too() -> None:

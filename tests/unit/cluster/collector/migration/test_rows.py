@@ -131,3 +131,12 @@ def test_the_greatest_retention_that_kafka_takes_can_be_read() -> None:
     found = reading_of_row(row(facts(reading(rules={"orders": rules}))), 1_000)
     assert found is not None
     assert found.rules == replace(rules, retention_ms=2**60)
+
+
+def test_a_group_counts_for_the_topics_of_which_it_has_offsets_on_either_cluster() -> None:
+    ids = {"orders": "i", "payments": "p"}
+    committed = {"billing": {NAME: 1}, "audit": {OTHER: 2}}
+    origin = reading(topic_ids=ids, groups={"billing": True, "audit": True, "new": False}, committed=committed)
+    target = reading("t", topic_ids=ids, groups={"moved": True}, committed={"moved": {OTHER: 3}})
+    both = MigrationFacts([AGREED, replace(AGREED, topic="payments")], origin=facts(origin), target=facts(target))
+    assert [groups(found) for found in migration_rows(both)] == [[("billing", 1)], [("audit", 2), ("moved", None)]]

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.groups.fuzz.made import tick
 from headroom.planning.migration.progress.judgement import migration_progress
-from headroom.planning.migration.progress.message_row import rate_of, reading_of_row
+from headroom.planning.migration.progress.message_row import rate_of, reading_of_row, readings_of_rows
 from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.tick_messages import row_columns
 
@@ -83,3 +83,32 @@ def test_an_offset_that_fell_or_is_unknown_has_no_rate() -> None:
 def test_a_value_that_is_none_of_its_column_is_refused(column: str, value: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         reading_of_row({**ROW, column: value}, TICK_MS)
+
+
+def test_one_bad_value_refuses_all_rows_of_a_message() -> None:
+    known, unknown = {**ROW, "partition": 1}, {**ROW, "partition": 2, "end_offset": None, "groups": None}
+    assert len(readings_of_rows([known, unknown], TICK_MS)) == 2
+    for bad in ({"end_offset": True}, {"end_offset": 2**60 + 1}, {"routers": [5]}, {"groups": [{"group": 5}]}):
+        with pytest.raises(ValueError, match=r"is no|something else"):
+            readings_of_rows([known, unknown, {**ROW, **bad}], TICK_MS)
+    with pytest.raises(ValueError, match="lacks a required column"):
+        readings_of_rows([known, {**ROW, "method": None}], TICK_MS)
+
+
+def test_rows_of_a_message_give_what_each_gives_alone_though_they_share_what_is_the_same() -> None:
+    rows = [
+        ROW,
+        {**ROW, "partition": 1, "number": 2},
+        {**ROW, "partition": 2, "routers": ["b"], "missing_routers": ["b"]},
+        {**ROW, "partition": 3, "retention_ms": None, "acks": ["1"]},
+        {**ROW, "partition": 4, "status": "resting"},
+    ]
+    together = readings_of_rows(rows, TICK_MS)
+    assert together == [reading_of_row(row, TICK_MS) for row in rows]
+    first, second, third, fourth, newer = together
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert fourth is not None
+    assert (first.agreed, second.agreed, third.agreed) == ({"a": 1}, {"a": 2}, {})
+    assert (first.rules is second.rules, fourth.acks, newer) == (True, ("1",), None)
