@@ -31,7 +31,7 @@ class ClusterFacts:
         before: an earlier one, for the rates of logs; None without one.
         long_before: an earlier one, for the rates of groups, which commit now and then; None without one.
         error: why there is no reading; empty if there is one.
-        last: last reading, however old, for the groups; None if there is none.
+        last: last reading, however old, for the groups and the names of topics; None if there is none.
     """
 
     now: ClusterReading | None = None
@@ -129,6 +129,7 @@ def _row(
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if readers is None else [_group(group, name, origin, target) for group in readers],
         "slip_ratio": facts.slip_ratio,
+        "target_topic": None if target.last is None else target.last.names.get(name.topic),
     }
 
 

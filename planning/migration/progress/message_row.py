@@ -117,6 +117,7 @@ def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
         None if synced is None or copied is None else (synced, copied),
         None if groups is None else tuple(_group(group) for group in groups),
         write_bytes_per_s=_write_rate(row.get("origin_size"), rules),
+        target_topic=row.get("target_topic"),
         **({} if row.get("slip_ratio") is None else {"slip_ratio": row["slip_ratio"]}),
     )
 

@@ -62,6 +62,7 @@ class MigrationReading:
         groups: consumer groups that read the partition; None if they could not be listed.
         slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
+        target_topic: name of the topic on the target.
     """
 
     agreement: PartitionAgreement
@@ -85,6 +86,7 @@ class MigrationReading:
     groups: tuple[GroupReading, ...] | None = None
     slip_ratio: float = 0.5
     write_bytes_per_s: float | None = None
+    target_topic: str | None = None
 
     @property
     def status(self) -> MigrationStatus:
