@@ -46,6 +46,7 @@ _MIGRATION_KINDS = frozenset(rule.kind for rule in MIGRATION_RULES)
 _RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
 _NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
+_NO_MIGRATION = "ended, because no migration is agreed about any more"
 _Tick = tuple[int, Mapping[BrokerRole, ThrottleLoad]]
 
 
@@ -181,11 +182,13 @@ class ClusterAlerts:
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
-            progress: progress of every migrating partition; None if the tick has no data on migrations.
+            progress: progress of every migrating partition, empty if no migration is agreed about; None if the tick has
+                no data on migrations.
         """
         with self._lock:
             self._migrations.shift_clock(self._shifts_ms.pop(tick_ms, 0))
             active = self._active_subjects()
+        is_known = progress is not None
         self.inputs.migrations = None if progress is None else Dated(progress, tick_ms)
         known = None if progress is None else MigrationInputs(progress)
         tick = RuleInputs(
@@ -194,8 +197,10 @@ class ClusterAlerts:
         assessment = evaluate_rules(tick, MIGRATION_RULES)
         with self._lock:
             events = self._migrations.apply(tick_ms, assessment)
+            if is_known and not progress:
+                # None of their conditions can come back, so there is nothing to wait for.
+                events = [*events, *self._migrations.resolve(tick_ms, _NO_MIGRATION)]
             what = "the progress of migrations"
-            is_known = progress is not None
             return [
                 *events,
                 *self._resolve_uncounted(self._migrations, tick_ms, what, is_known, _MIGRATION_KINDS),

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import kafka
+from kafka.future import Future
 from kafka.producer.transaction_manager import TransactionState
+from kafka.structs import MemberState
 
 from headroom.schemas.errors import HeadroomError
 
@@ -84,3 +86,34 @@ def renew_producer_id(producer: Any) -> bool:
             return False
         manager._current_state = TransactionState.UNINITIALIZED
         return True
+
+
+def keep_joins(consumer: Any) -> None:
+    """Let a consumer complete a rebalance whose answers came between two polls.
+
+    A poll of kafka-python 3.0 continues the join that an earlier one began, but only while that has no result. A result
+    that came after the earlier poll had ended is dropped, and the consumer joins again, which starts a rebalance of the
+    whole group. So polls that do not wait, or that wait for less time than a join takes, may never get partitions.
+
+    Args:
+        consumer: consumer of kafka-python.
+    """
+    coordinator = getattr(consumer, "_coordinator", None)
+    if coordinator is None:
+        return
+    join = coordinator.join_group_async
+
+    async def continue_or_join(timeout_ms: float | None = None) -> bool:
+        ended = coordinator._join_task
+        # A member that has left the group meanwhile, or lost its id, has to join again.
+        if ended is not None and ended.is_done and coordinator.state is MemberState.REBALANCING:
+            kept = coordinator._join_task = Future()
+
+            async def resolve() -> None:
+                ended.chain(kept)
+
+            # Runs once the join waits for it, and before a timeout, even one of 0.
+            coordinator._net.call_soon(resolve)
+        return bool(await join(timeout_ms=timeout_ms))
+
+    coordinator.join_group_async = continue_or_join

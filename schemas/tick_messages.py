@@ -128,7 +128,9 @@ ROWS: dict[str, str] = {
         # Committed offsets on both clusters; null: groups could not be listed. active: on the origin.
         f"groups ARRAY<STRUCT<{_MIGRATION_GROUP}>>, "
         # alerts.slip_ratio of the collector, so that the same messages give the same rows.
-        "slip_ratio DOUBLE"
+        "slip_ratio DOUBLE, "
+        # Name of the topic on the target, as it was read last; null: not read yet, or not there.
+        "target_topic STRING"
     ),
     # One row per partition of the cluster.
     "leaders": (
@@ -211,7 +213,8 @@ TICK_END = (
     "interval_ms BIGINT, started_ms BIGINT, ended_ms BIGINT, "
     # Delay of this tick against its schedule, and number of ticks skipped before it to return to the schedule.
     "lateness_ms BIGINT, skipped_ticks INT, rate_window_ms BIGINT, "
-    # Messages sent per kind, and brokers whose rows are missing, with the reason.
+    # Messages sent per kind, and brokers whose rows are missing, with the reason. Kinds without a message are left out,
+    # but migrations: 0 if the agreement topic was read to its end and has none; left out if it could not be read.
     "messages MAP<STRING, INT>, unanswered ARRAY<STRUCT<broker INT, reason STRING>>, "
     # First offset of this tick in the alert partition, and number of its messages there before tick_end.
     "first_offset BIGINT, lane_messages INT, "

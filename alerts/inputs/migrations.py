@@ -34,5 +34,6 @@ class MigrationInputs:
 
     @cached_property
     def coming(self) -> Mapping[TopicPartition, MigrationProgress]:
-        """Partitions whose clients write to the origin now and will write to the target."""
-        return {TopicPartition(p.topic, p.partition): p for p in self.partitions if p.left_offsets}
+        """Partitions whose clients write to the origin now and will write to the target, by their names there."""
+        coming = ((partition.target_name, partition) for partition in self.partitions if partition.left_offsets)
+        return {name: partition for name, partition in coming if name is not None}

@@ -183,6 +183,7 @@ class Collector:
             unanswered=observation.unanswered,
             metadata_age_ms=observation.metadata_age_ms,
             collector=self._id,
+            is_none_migrating=observation.is_none_migrating,
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
         if self._migrations is not None:

@@ -29,12 +29,14 @@ class Observation:
         rows: rows by kind of message.
         unanswered: brokers whose rows are missing, with the reason.
         metadata_age_ms: age of its oldest metadata, milliseconds.
+        is_none_migrating: whether it is known that no migration is agreed about; false if that was not read.
     """
 
     tick_ms: int
     rows: Rows
     unanswered: list[dict[str, Any]]
     metadata_age_ms: int
+    is_none_migrating: bool = False
 
 
 class Observer:
@@ -103,7 +105,8 @@ class Observer:
             # Not together with the reads of the tick, which would have to share the brokers' time with these.
             self._load.start_due(snapshot, plans)
         oldest_ms = max(snapshot.ages_ms.values(), default=0)
-        return Observation(tick_ms, rows, unanswered_brokers(snapshot, reads), oldest_ms)
+        is_none_migrating = self._migrations is not None and self._migrations.is_none_agreed
+        return Observation(tick_ms, rows, unanswered_brokers(snapshot, reads), oldest_ms, is_none_migrating)
 
     def _follow_clock(self) -> int:
         """Shift all kept times if the clock was set since the last call; return the step in milliseconds."""

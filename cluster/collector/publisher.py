@@ -75,6 +75,7 @@ def tick_end(
     unanswered: Sequence[dict[str, Any]] = (),
     metadata_age_ms: int = 0,
     collector: CollectorId | None = None,
+    is_none_migrating: bool = False,
 ) -> dict[str, Any]:
     """Return the content of a ``tick_end`` message, in the columns of ``schemas.tick_messages.TICK_END``.
 
@@ -84,6 +85,7 @@ def tick_end(
         unanswered: brokers whose rows are missing, with the reason.
         metadata_age_ms: age of the oldest partition metadata at the tick.
         collector: writer of the tick; None leaves its columns out.
+        is_none_migrating: whether it is known that no migration is agreed about.
     """
     ranges = [
         {"partition": partition, "first_offset": first, "end_offset": end}
@@ -91,7 +93,7 @@ def tick_end(
     ]
     return {
         **asdict(timing),
-        "messages": sent.messages,
+        "messages": ({"migrations": 0} if is_none_migrating else {}) | sent.messages,
         "unanswered": list(unanswered),
         "first_offset": sent.first_offset,
         "lane_messages": sent.lane_messages,

@@ -1,4 +1,4 @@
-"""Readings of one cluster of the migrations: the collector takes one after the other, the command takes two."""
+"""Readings of one cluster of the migrations: the collector and a run take one after the other, the status takes two."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ class ClusterReading:
         groups: groups with committed offsets of the topics, with whether they have members; None: not listed.
         committed: committed offsets by group and partition.
         sizes: size of the leader's log by partition, read now or some seconds before.
+        names: name on this cluster by topic; those that are not there are missing.
+        topics: topics that are there, with all of their partitions, by their names on the origin.
     """
 
     began_s: float
@@ -59,6 +61,8 @@ class ClusterReading:
     groups: Mapping[str, bool | None] | None = None
     committed: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     sizes: Mapping[TopicPartition, LogSize] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, MigratingTopic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,14 @@ class WantedPartitions:
         mirrored: topics whose name on the target may have the origin's alias before it.
         epochs: epochs of the origin whose ends are asked for, beside the newest one.
         sized: those of the partitions whose logs' sizes are asked for.
+        is_logs_only: whether topics and logs are read alone: no groups, settings, epochs and sizes.
     """
 
     names: Collection[TopicPartition]
     mirrored: frozenset[str] = frozenset()
     epochs: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
     sized: Collection[TopicPartition] = ()
+    is_logs_only: bool = False
 
 
 def wanted_on_target(agreements: Collection[PartitionAgreement]) -> WantedPartitions:
@@ -189,15 +195,17 @@ class ClusterReader:
         def name_on_origin(name: TopicPartition) -> TopicPartition:
             return TopicPartition(origin_names[name.topic], name.partition)
 
-        self._read_rules(cluster, topics)
-        groups, committed = self._groups(cluster, topics)
+        groups, committed = None, {}
+        if not wanted.is_logs_only:
+            self._read_rules(cluster, topics)
+            groups, committed = self._groups(cluster, topics)
         # Ends come last: no reader may seem to be ahead because it went on meanwhile.
         logs, read_ms = cluster.log_offsets(topics), self._clock_ms()
         epochs = {TopicPartition(t, p): epoch for t, own in topics.items() for p, epoch in own.leader_epochs.items()}
-        is_origin = self._alias is None
+        has_epochs = self._alias is None and not wanted.is_logs_only
         asked = (
             {name: {epoch, *wanted.epochs.get(name_on_origin(name), ())} for name, epoch in epochs.items()}
-            if is_origin
+            if has_epochs
             else {}
         )
         return ClusterReading(
@@ -212,7 +220,9 @@ class ClusterReader:
             {origin_names[topic]: rules for topic, rules in self._rules.items() if topic in origin_names},
             groups,
             {group: {name_on_origin(name): offset for name, offset in own.items()} for group, own in committed.items()},
-            self._log_sizes(cluster, topics, logs, wanted.sized),
+            self._log_sizes(cluster, topics, logs, () if wanted.is_logs_only else wanted.sized),
+            here,
+            {topic: described.topics[name] for topic, name in here.items()},
         )
 
     def _log_sizes(

@@ -222,10 +222,15 @@ class MigrationCluster:
             topics: the topic of the partition.
             name: partition.
             time_ms: time, epoch milliseconds.
+
+        Raises:
+            HeadroomError: its leader did not answer, or is another broker.
         """
         leader = topics[name.topic].leaders.get(name.partition)
-        found = {} if leader is None else self._list_offsets({leader: [name]}, time_ms)
-        return found[name].offset if name in found else None
+        found = {} if leader is None else self._listed({leader: [name]}, time_ms)
+        if name not in found:
+            raise HeadroomError(f"{name} on {self.subject}", "has no leader that answers", "See that it has a leader.")
+        return found[name].offset if found[name].offset >= 0 else None
 
     def groups(self) -> dict[str, bool | None]:
         """Return all groups, with whether each has members now; None if unknown.
@@ -253,9 +258,14 @@ class MigrationCluster:
         """
         commit_offsets(self._connection, self.subject, group, offsets)
 
-    def reader(self, *, committed: bool = False) -> AbstractContextManager[RecordReader]:
-        """Return a reader of records; ``committed``: without those of aborted transactions."""
-        return record_reader(self._kafka, self.subject, committed)
+    def reader(self, *, committed: bool = False, patience_s: float = 0.0) -> AbstractContextManager[RecordReader]:
+        """Return a reader of records.
+
+        Args:
+            committed: whether records of aborted transactions are left out.
+            patience_s: how much longer than a request may take it waits for the next record, seconds.
+        """
+        return record_reader(self._kafka, self.subject, committed, patience_s)
 
     def _list_offsets(
         self,
@@ -264,7 +274,18 @@ class MigrationCluster:
         committed: bool = False,
         min_version: int = WITH_ISOLATION,
     ) -> dict[TopicPartition, ListedOffset]:
-        found = self._answers(
+        found = self._listed(by_leader, which, committed, min_version)
+        return {name: listed for name, listed in found.items() if listed.offset >= 0}
+
+    def _listed(
+        self,
+        by_leader: Mapping[int, Iterable[TopicPartition]],
+        which: int,
+        committed: bool = False,
+        min_version: int = WITH_ISOLATION,
+    ) -> dict[TopicPartition, ListedOffset]:
+        """Return what leaders answer; the offset is below 0 where there is none."""
+        return self._answers(
             by_leader,
             lambda leader, names: list_offsets(
                 self._connection,
@@ -275,7 +296,6 @@ class MigrationCluster:
                 min_version=min_version,
             ),
         )
-        return {name: listed for name, listed in found.items() if listed.offset >= 0}
 
     def _answers(
         self,

@@ -106,13 +106,18 @@ def _log_record(record: Any) -> LogRecord:
 
 
 @contextmanager
-def record_reader(kafka: KafkaSettings, subject: str, committed: bool) -> Iterator[RecordReader]:
+def record_reader(
+    kafka: KafkaSettings, subject: str, committed: bool, patience_s: float = 0.0
+) -> Iterator[RecordReader]:
     """Yield a reader of records, and close its connection at the end.
+
+    It follows a partition to a new leader. That takes as long as a request to the one before may, and a switch.
 
     Args:
         kafka: the cluster.
         subject: the cluster, for errors.
         committed: whether records of transactions that were aborted are left out.
+        patience_s: how much longer than a request may take it waits for the next record, seconds.
 
     Raises:
         HeadroomError: no broker could be reached.
@@ -137,4 +142,4 @@ def record_reader(kafka: KafkaSettings, subject: str, committed: bool) -> Iterat
         raise HeadroomError(subject, rule, "See that its brokers are up, then run it again.") from None
     with closing(consumer):
         create_no_topics(consumer._client.cluster)
-        yield RecordReader(consumer, subject, timeout_s)
+        yield RecordReader(consumer, subject, timeout_s + patience_s)

@@ -103,8 +103,13 @@ class MigrationClusters:
             now = cluster.topics().topics
             for name, topic in known.items():
                 if name not in now or now[name].topic_id != topic.topic_id:
-                    rule = f"was deleted or recreated on the {cluster.subject} while it was read"
-                    raise HeadroomError(f"topic {name}", rule, "Run the command again.")
+                    raise recreated_error(name, cluster.subject)
+
+
+def recreated_error(topic: str, subject: str) -> HeadroomError:
+    """Return the error that a topic of a cluster is another one than at the start."""
+    rule = f"was deleted or recreated on the {subject} while it was read"
+    return HeadroomError(f"topic {topic}", rule, "Run the command again.")
 
 
 def targets_of(topics: Collection[TopicOnBoth]) -> dict[str, MigratingTopic]:

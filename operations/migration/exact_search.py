@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import LogRecord, RecordReader
-from headroom.operations.migration.clusters import targets_of
+from headroom.operations.migration.led_partition import LedPartition
 from headroom.operations.progress import ProgressReceiver, with_notes
 from headroom.planning.migration.mirrors.exact_place import FOLLOWING, ExactPlace, exact_place
 from headroom.planning.migration.mirrors.reader_offsets import ReaderOffset
@@ -32,6 +33,7 @@ class ExactSearch:
         own: the reader.
         syncs: offset syncs of its partition; empty if there are none.
         progress: gets the offset that is read.
+        wait: waits for the given seconds.
     """
 
     target: MigrationCluster
@@ -39,6 +41,7 @@ class ExactSearch:
     own: ReaderOffset
     syncs: Sequence[tuple[int, int]]
     progress: ProgressReceiver
+    wait: Callable[[float], object] = time.sleep
 
     def place(
         self, origin_reader: RecordReader, target_reader: RecordReader, log: LogOffsets, target_log: LogOffsets
@@ -79,8 +82,9 @@ class ExactSearch:
         """
         start, end = target_log.start or 0, target_log.end or 0
         time_ms = min(record.timestamp_ms for record in sought)
-        topics = targets_of([self.both])
-        by_time = self.target.offset_at(topics, self.own.target_name, time_ms) if time_ms >= 0 else start
+        assert self.both.target is not None
+        led = LedPartition(self.target, self.both.target, self.own.target_name, self.wait)
+        by_time = led.offset_at(time_ms) if time_ms >= 0 else start
         by_sync = translate(self.syncs, sought[0].offset)
         first = max(start, end if by_time is None else by_time, by_sync or 0)
         return min(first, end)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import RecordReader
 from headroom.operations.migration.clusters import MigrationClusters
+from headroom.operations.migration.led_partition import PATIENCE_S, LedPartition
 from headroom.operations.progress import OnText, ProgressReceiver, with_notes
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
-from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets, MigratingTopic
-from headroom.schemas.errors import HeadroomError
+from headroom.planning.migration.readings import LOG_APPEND_TIME
 from headroom.schemas.keys import TopicPartition
 
 OffsetRange = tuple[int, int]
@@ -59,9 +59,16 @@ class VerifiedMirror:
 
 
 def verify_mirror(
-    clusters: MigrationClusters, topic: str, committed: bool, progress: ProgressReceiver, on_note: OnText
+    clusters: MigrationClusters,
+    topic: str,
+    committed: bool,
+    progress: ProgressReceiver,
+    on_note: OnText,
+    wait: Callable[[float], object] = time.sleep,
 ) -> VerifiedMirror:
     """Return what the mirror of a topic has of its records, up to the ends that both logs have now.
+
+    Partitions are compared one after the other. If another broker has become a leader meanwhile, that one is asked.
 
     Args:
         clusters: the two clusters.
@@ -69,9 +76,11 @@ def verify_mirror(
         committed: whether records of transactions that are open, or were aborted, are left out on both.
         progress: gets the steps.
         on_note: gets a sentence if less is compared.
+        wait: waits for the given seconds.
 
     Raises:
-        HeadroomError: the topic is not on both with the same number of partitions, or its records could not be read.
+        HeadroomError: the topic is not on both with the same number of partitions, or its records could not be read;
+            names the partition.
     """
     both = clusters.mirrored_topics([topic], True, on_note)[topic]
     target_topic = str(both.target_name)
@@ -82,16 +91,18 @@ def verify_mirror(
         on_note("The topic is compacted: what one cluster has removed already counts as missing or foreign.")
     comparing = _Comparing(committed, with_timestamps, progress)
     assert both.target is not None
+    numbers = sorted(both.origin.leaders)
+    names = [(TopicPartition(topic, number), TopicPartition(target_topic, number)) for number in numbers]
     with (
-        clusters.origin.reader(committed=committed) as origin_reader,
-        clusters.target.reader(committed=committed) as target_reader,
+        clusters.origin.reader(committed=committed, patience_s=PATIENCE_S) as origin_reader,
+        clusters.target.reader(committed=committed, patience_s=PATIENCE_S) as target_reader,
     ):
         partitions = tuple(
             comparing.compare(
-                _ReadLog(clusters.origin, both.origin, TopicPartition(topic, number), origin_reader),
-                _ReadLog(clusters.target, both.target, TopicPartition(target_topic, number), target_reader),
+                _ReadLog(LedPartition(clusters.origin, both.origin, name, wait), origin_reader),
+                _ReadLog(LedPartition(clusters.target, both.target, target_name, wait), target_reader),
             )
-            for number in sorted(both.origin.leaders)
+            for name, target_name in names
         )
     clusters.require_same_topics([both])
     return VerifiedMirror(topic, target_topic, partitions, with_timestamps)
@@ -101,23 +112,12 @@ def verify_mirror(
 class _ReadLog:
     """A partition on one cluster, and a reader of its records."""
 
-    cluster: MigrationCluster
-    topic: MigratingTopic
-    name: TopicPartition
+    led: LedPartition
     reader: RecordReader
 
-    def offsets(self, committed: bool) -> OffsetRange:
-        # Of this partition alone: a topic may have thousands, which are compared one after another.
-        alone = replace(self.topic, leaders={self.name.partition: self.topic.leaders[self.name.partition]})
-        log = self.cluster.log_offsets({self.name.topic: alone}).get(self.name, LogOffsets())
-        end = log.stable if committed else log.end
-        if log.start is None or end is None:
-            subject, remedy = f"{self.name} on {self.cluster.subject}", "See that it has a leader, then run it again."
-            raise HeadroomError(subject, "has an unknown log end", remedy)
-        return log.start, max(log.start, end)
-
-    def offset_at(self, time_ms: int) -> int | None:
-        return self.cluster.offset_at({self.name.topic: self.topic}, self.name, time_ms)
+    @property
+    def name(self) -> TopicPartition:
+        return self.led.name
 
     def first_ms(self, offsets: OffsetRange) -> int | None:
         """Return the timestamp of the first record; None without one."""
@@ -136,8 +136,8 @@ class _Comparing:
     def compare(self, origin: _ReadLog, target: _ReadLog) -> VerifiedPartition:
         with self.progress.step(f"Comparing {origin.name}"):
             # The target before the origin: all that it has is on the origin then.
-            target_log = target.offsets(self.committed)
-            origin_log = origin.offsets(self.committed)
+            target_log = target.led.range(self.committed)
+            origin_log = origin.led.range(self.committed)
             origin_range = self._not_deleted(origin, origin_log, target, target_log)
             target_range = self._not_deleted(target, target_log, origin, origin_log)
             counts = compare_mirror(
@@ -154,7 +154,7 @@ class _Comparing:
         They are before the first record with a timestamp from that of the other's first record on.
         """
         first_ms = other.first_ms(theirs) if theirs[0] > 0 and self.with_timestamps else None
-        begin = None if first_ms is None else log.offset_at(first_ms)
+        begin = None if first_ms is None else log.led.offset_at(first_ms)
         return own if begin is None else (min(max(own[0], begin), own[1]), own[1])
 
     def _digests(self, log: _ReadLog, offsets: OffsetRange, note: bool = False) -> Iterator[RecordDigest]:

@@ -15,7 +15,7 @@ from kafka.errors import KafkaError, NoOffsetForPartitionError
 from headroom.planning.migration import Split
 from headroom.planning.migration.agreement import resumed_at
 from headroom.routing.agreement import AgreementReader
-from headroom.routing.clients import require_options, require_two_clusters, require_version
+from headroom.routing.clients import keep_joins, require_options, require_two_clusters, require_version
 from headroom.routing.consumer.routed_partition import RoutedPartition
 from headroom.routing.follower import AgreementFollower
 from headroom.routing.reporter import Reporter
@@ -77,6 +77,8 @@ class RoutedConsumer:
         needed["auto_offset_reset"] = target.config["auto_offset_reset"]
         require_options("consumer of the origin", origin.config, needed)
         clusters = require_two_clusters(origin._cluster, target._cluster)
+        # While the origin is read, polls of the target do not wait.
+        keep_joins(target)
         self._origin = origin
         self._target = target
         self._reader = reader

@@ -42,6 +42,7 @@ from headroom.streaming.transforms.migrations import (
     TickProgress,
     evaluated_migrations,
     ticks_with_migrations,
+    ticks_without_migrations,
 )
 from headroom.streaming.transforms.prepared import Prepared
 
@@ -246,7 +247,8 @@ class AlertPath:
             self._decide(complete, rows_of_tick, writer, version)
             # Afterwards: thousands of partitions take seconds, and alerts on throttles do not wait for them.
             migrations = evaluated_migrations(complete.messages, ticks_with_migrations(new))
-            self._decide_migrations(rows_of_tick, migrations, f"{writer}-migrations", version)
+            known: TickProgress = {**dict.fromkeys(ticks_without_migrations(new), ()), **migrations}
+            self._decide_migrations(rows_of_tick, known, f"{writer}-migrations", version)
             if gold is not None:
                 gold.write(Evaluated(complete, rows_of_tick, large, self.gate.batch_s, held.pop_all(), migrations))
 
@@ -290,7 +292,7 @@ class AlertPath:
 
         Args:
             ticks: evaluated ticks, in order of time.
-            migrations: progress of migrations, of the ticks that have any.
+            migrations: progress of migrations, of the ticks that have any, or are known to have none.
             writer: identifies the query or run, permanently, apart from the other alerts of the batch.
             version: number of the batch, unique for the writer.
         """

@@ -52,12 +52,12 @@ class AlertPathListener(Protocol):
         return
 
     def on_migrations(self, cluster: str, tick_ms: int, progress: Sequence[MigrationProgress]) -> None:
-        """Called with the progress of the migrations to a cluster, after ``on_tick``; not called without any.
+        """Called with the progress of the migrations to a cluster, after ``on_tick``; not called if that is unknown.
 
         Args:
             cluster: cluster of the tick.
             tick_ms: time of the tick, epoch milliseconds.
-            progress: one per partition.
+            progress: one per partition; empty if no migration is agreed about.
         """
         return
 

@@ -30,7 +30,8 @@ MIGRATION_TABLES = (MIGRATION_GROUPS, MIGRATION_PROGRESS)
 # Further columns of ``tick_status`` for ``ticks_with_migrations``.
 MIGRATION_COLUMNS = (
     ExtraTickColumn("migrations", "count_if(kind = 'migrations')"),
-    ExtraTickColumn("sent_migrations", "coalesce(max(sent_messages['migrations']), 0)"),
+    # Null if the collector did not know.
+    ExtraTickColumn("sent_migrations", "max(sent_messages['migrations'])"),
 )
 # Of the value, compared with the key.
 _ENVELOPE = ("cluster", "tick_ms", "kind", "row_count")
@@ -52,8 +53,17 @@ def ticks_with_migrations(status: Sequence[Row]) -> list[Tick]:
     ]
 
 
+def ticks_without_migrations(status: Sequence[Row]) -> list[Tick]:
+    """Return the ticks whose collector knew that no migration is agreed about.
+
+    Args:
+        status: rows of ``tick_status`` with ``MIGRATION_COLUMNS``, one per tick.
+    """
+    return [(row["cluster"], row["tick_ms"]) for row in status if row["sent_migrations"] == 0]
+
+
 def evaluated_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickProgress:
-    """Return the progress of the migrations in some ticks.
+    """Return the progress of the migrations in some ticks; ticks in which none can be read are missing.
 
     Args:
         messages: of ``streaming.transforms.tick_status.complete_ticks``.
@@ -66,7 +76,7 @@ def evaluated_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickPr
         tick = row["cluster"], row["tick_ms"]
         if tick in found:
             found[tick] += _evaluate_message(tick, row["payload"])
-    return found
+    return {tick: progress for tick, progress in found.items() if progress}
 
 
 def _evaluate_message(tick: Tick, payload: str) -> list[MigrationProgress]:

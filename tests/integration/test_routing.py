@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
+from kafka.errors import KafkaError
 
 from benchmarks.fixtures.migrations.clients import agreement_writer, routed_consumer, routed_producer
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.planning.migration.agreement import NextStep, readiness
+from headroom.routing import RoutedConsumer
 from headroom.routing.agreement import (
     create_migrations_topic,
 )
@@ -25,10 +27,10 @@ PARTITION = TopicPartition(TOPIC, 0)
 BEFORE, END, AFTER = 500, 700, 1_500
 
 
-def create_topics(origin: EmbeddedCluster, target: EmbeddedCluster) -> None:
+def create_topics(origin: EmbeddedCluster, target: EmbeddedCluster, partitions: int = 1) -> None:
     for cluster in (origin, target):
         with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
-            admin.create_topics([NewTopic(TOPIC, num_partitions=1, replication_factor=1)])
+            admin.create_topics([NewTopic(TOPIC, num_partitions=partitions, replication_factor=1)])
             if cluster is target:
                 create_migrations_topic(admin, 1)
 
@@ -99,3 +101,53 @@ def test_a_producer_and_a_consumer_pass_a_switch(start_cluster: StartCluster) ->
         assert [value for _, value in found] == [b"%d" % n for n in range(AFTER)]
         assert Counter(offset for offset, _ in found) == Counter(range(AFTER))
     assert end_of(target) == AFTER - END
+
+
+def test_two_consumers_share_the_partitions_while_they_read_the_origin(start_cluster: StartCluster) -> None:
+    origin, target = start_cluster(1), start_cluster(1)
+    create_topics(origin, target, partitions=2)
+    servers = origin.bootstrap_servers, target.bootstrap_servers
+    reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
+    with (
+        closing(reports),
+        closing(KafkaProducer(bootstrap_servers=origin.bootstrap_servers)) as producer,
+        routed_consumer(*servers, "readers", "first", reports) as first,
+        routed_consumer(*servers, "readers", "second", reports) as second,
+    ):
+        read: dict[int, list[bytes]] = {0: [], 1: []}
+
+        def poll(*consumers: RoutedConsumer) -> None:
+            for consumer in consumers:
+                for name, records in consumer.poll(timeout_ms=100).items():
+                    read[name.partition].extend(record.value for record in records)
+                consumer.commit()
+
+        def has_read(count: int, *consumers: RoutedConsumer) -> bool:
+            poll(*consumers)
+            return min(map(len, read.values())) >= count
+
+        def write(numbers: range) -> None:
+            for number in numbers:
+                for partition in read:
+                    producer.send(TOPIC, b"%d" % number, partition=partition)
+            producer.flush(60)
+
+        first.subscribe([TOPIC])
+        write(range(100))
+        until(lambda: has_read(100, first), lambda: read, deadline_s=60)
+        # It reads the origin, so its polls of the target, which assigns the partitions, do not wait.
+        second.subscribe([TOPIC])
+
+        def is_shared() -> bool:
+            with suppress(KafkaError):
+                # A commit is refused in the middle of a rebalance.
+                poll(first, second)
+            return [len(one.assignment()) for one in (first, second)] == [1, 1]
+
+        until(is_shared, lambda: [one.assignment() for one in (first, second)], deadline_s=60)
+        write(range(100, 200))
+        until(lambda: has_read(200, first, second), lambda: {p: len(own) for p, own in read.items()}, deadline_s=60)
+    # What was read and not committed before the rebalance may have been read again.
+    assert {partition: sorted(set(map(int, own))) for partition, own in read.items()} == {
+        partition: list(range(200)) for partition in read
+    }

@@ -40,6 +40,7 @@ from headroom.streaming.transforms.migrations import (
     evaluated_migrations,
     migration_rows,
     ticks_with_migrations,
+    ticks_without_migrations,
 )
 from headroom.streaming.transforms.moves.write_rate import with_write_rate
 from tests.spark.support import ListTopic, checkpoint, examples, frame, rows_of
@@ -52,8 +53,8 @@ SYNC = {name: values[0] for name, values in FUZZED["migration_syncs"]["columns"]
 TICK = ("c1", TICK_MS)
 
 
-def sent(migrations: int, claimed: int) -> list[dict[str, Any]]:
-    """A tick with some messages of migrations, of which its end has another number."""
+def sent(migrations: int, claimed: int | None) -> list[dict[str, Any]]:
+    """A tick with some messages of migrations, of which its end has another number; None: it has none."""
     rows = [ROW | {"partition": number} for number in range(migrations)]
     return [
         message("brokers", 0, [broker(1, 5, None)]),
@@ -65,7 +66,7 @@ def sent(migrations: int, claimed: int) -> list[dict[str, Any]]:
             None,
             first_offset=0,
             lane_messages=2,
-            messages={"brokers": 1, "moves": 1} | ({"migrations": claimed} if claimed else {}),
+            messages={"brokers": 1, "moves": 1} | ({} if claimed is None else {"migrations": claimed}),
         ),
     ]
 
@@ -88,8 +89,25 @@ def test_a_tick_has_the_progress_of_each_partition_and_the_rows_of_both_tables(s
 
 
 def test_a_tick_without_migrations_asks_spark_for_nothing(spark: SparkSession) -> None:
+    assert evaluated(spark, sent(0, None)) == ([TICK], {})
     assert evaluated(spark, sent(0, 0)) == ([TICK], {})
     assert migration_rows({}) == {MIGRATION_GROUPS: {}, MIGRATION_PROGRESS: {}}
+
+
+@pytest.mark.parametrize(("migrations", "claimed", "expected"), [(0, 0, [TICK]), (0, None, []), (0, 1, []), (1, 1, [])])
+def test_only_a_collector_that_has_read_the_agreements_knows_that_there_is_no_migration(
+    spark: SparkSession, migrations: int, claimed: int | None, expected: list[Any]
+) -> None:
+    messages = sent(migrations, claimed)
+    reader = CompleteTicksReader(ListTopic(spark, messages), MIGRATION_COLUMNS)  # type: ignore[arg-type]
+    with reader.read(records(spark, messages)) as complete:
+        assert ticks_without_migrations(complete.status) == expected
+
+
+def test_messages_that_cannot_be_read_are_no_tick_without_a_migration(spark: SparkSession) -> None:
+    messages = sent(1, 1)
+    messages[2]["rows"][0]["end_offset"] = "x"
+    assert evaluated(spark, messages) == ([TICK], {})
 
 
 def test_a_message_that_is_missing_costs_the_progress_and_not_the_verdicts(spark: SparkSession) -> None:
@@ -178,7 +196,8 @@ def switching_tick(cluster: str, number: int, first_offset: int, size: dict[str,
     ]
     ends = {"log_end_offset": 100_000, "prev_log_end_offset": 80_000, "stable_offset": 100_000}
     times = {"read_ms": TICK_MS, "prev_read_ms": TICK_MS - 10_000}
-    of_topic = {"topic": "orders", "end_offset": 700_000, "origin_size": size, "origin_read_ms": None}
+    of_topic = {"topic": "orders", "target_topic": "orders", "end_offset": 700_000, "origin_size": size}
+    of_topic["origin_read_ms"] = None
     migrating = ROW | of_topic | {"origin": ROW["origin"] | ends | times}
     sent = [
         message("brokers", 0, [broker(each, 5_600_000, 5_600_000) for each in (1, 2, 3)]),

@@ -138,7 +138,11 @@ class ThrottleAtRisk(Rule):
 
     def _unknown_arrivals(self, tick: RuleInputs) -> set[Subject]:
         """Return the alerts on switches of migrations that cannot be evaluated now."""
-        unread = {partition.migration for partition in _partitions(tick.migrations) if partition.left_offsets is None}
+        unread = {
+            partition.migration
+            for partition in _partitions(tick.migrations)
+            if partition.left_offsets is None or partition.target_name is None
+        }
         return {
             subject
             for subject, migrations in tick.active_resources.items()

@@ -13,6 +13,7 @@ from headroom.cli.demo.migration.scenario import GROUP, READER, TOPIC, WRITER
 from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.migration.agreements import new_agreement_reader
 from headroom.routing import RoutedConsumer, RoutedProducer
+from headroom.routing.clients import keep_joins
 from headroom.schemas.config import Settings
 
 _CLOSE_S = 5.0
@@ -70,6 +71,7 @@ class ApplicationClients:
     def plain_consumer(self) -> Iterator[Consumer]:
         """Yield a consumer of the origin."""
         consumer = _consumer(self._origin)
+        keep_joins(consumer)
         try:
             consumer.subscribe([TOPIC])
             yield consumer

@@ -198,6 +198,15 @@ class MigrationCollector:
         self._sync_rows = sync_rows(facts, self._trails, self._clock.now_ms())
         return migration_rows(facts)
 
+    @property
+    def is_none_agreed(self) -> bool:
+        """Whether the agreement topic was read to its end just now, and has no migration, or does not exist.
+
+        Without rows for another reason this is false: what was not read is unknown.
+        """
+        read = self._agreed.recent(self._stale_s)
+        return read is not None and not read[0] and not self._agreed.error
+
     def sync_rows(self) -> list[dict[str, Any]]:
         """Return the rows of the kind ``migration_syncs`` in the tick of the last ``rows``."""
         return self._sync_rows

@@ -38,7 +38,7 @@ class ClusterFacts:
         before: an earlier one, for the rates of logs; None without one.
         long_before: an earlier one, for the rates of groups, which commit now and then; None without one.
         error: why there is no reading; empty if there is one.
-        last: last reading, however old, for the groups; None if there is none.
+        last: last reading, however old, for the groups and the names of topics; None if there is none.
     """
 
     now: ClusterReading | None = None
@@ -138,6 +138,7 @@ class _Topic:
             "target_error": target.error or None,
             **_settings(None if origin.now is None else origin.now.rules.get(topic)),
             "slip_ratio": facts.slip_ratio,
+            "target_topic": None if target.last is None else target.last.names.get(topic),
         }
         readers = _readers(topic, (origin.last, target.now), groups, most)
         self.groups = None if readers is None else [_Group(group, origin, target) for group in readers]

@@ -281,8 +281,7 @@ class _RunLoop:
             rule = f"{gone[0]}{more} not in it any more: withdrawn, or agreed about by another migration"
             remedy = "See headroom migration status, and run the command again if they are to migrate."
             raise HeadroomError(f"migration {self._request.terms.migration}", rule, remedy)
-        found = {} if seen.origin_topics is None else seen.origin_topics.topics
-        require_all_agreed(own, {topic: found[topic] for topic in {name.topic for name in own} & found.keys()})
+        require_all_agreed(own, seen.origin_topics or {})
 
     def _look(self) -> SeenMigration | None:
         """Return what both clusters show; None if the target did not answer."""

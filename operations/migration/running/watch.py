@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
+from headroom.cluster.migration.cluster_reader import (
+    ClusterReader,
+    ClusterReading,
+    wanted_on_origin,
+    wanted_on_target,
+)
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import LogRecord
-from headroom.cluster.migration.topics import ClusterTopics
-from headroom.planning.migration.mirrors.names import target_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic
 from headroom.planning.migration.run.growth import LogGrowth
 from headroom.planning.migration.run.planned_step import reading_of
@@ -43,12 +47,12 @@ class SeenMigration:
     Attributes:
         partitions: its partitions.
         agreed: number of its agreement that each router keeps to, read before the origin.
-        origin_topics: topics of the origin; None if it did not answer, or is shielded.
+        origin_topics: its topics that are on the origin; None if that did not answer, or is shielded.
     """
 
     partitions: Mapping[TopicPartition, SeenPartition]
     agreed: Mapping[str, int]
-    origin_topics: ClusterTopics | None
+    origin_topics: Mapping[str, MigratingTopic] | None
 
 
 class MigrationWatch:
@@ -80,7 +84,9 @@ class MigrationWatch:
         self._growth = LogGrowth(settings.collect.measure_s, settings.migration.quiet_s)
         self._last: dict[TopicPartition, OriginReading] = {}
         self._answered_s: dict[TopicPartition, float] = {}
-        self._target_names: frozenset[str] = frozenset()
+        groups = settings.migration.group_names()
+        self._target_reader = ClusterReader(lambda: target, clock_s, clock_ms, groups, origin.name)
+        self._origin_reader = ClusterReader(lambda: origin, clock_s, clock_ms, groups)
 
     def see(self, agreements: Agreements, read_agreed: Callable[[], Mapping[str, int]]) -> SeenMigration:
         """Return what both clusters show now.
@@ -93,40 +99,38 @@ class MigrationWatch:
             UnansweredError: the target did not answer.
             HeadroomError: a topic or cluster is not the one that was agreed about.
         """
-        targets = self._target_logs(agreements)
+        there = self._read_target(agreements)
         agreed = read_agreed()
-        topics = self._origin_topics(agreements)
-        logs = {} if topics is None else self._origin_logs(agreements, topics)
+        here = self._read_origin(agreements)
+        logs = {} if here is None else here.logs
         ends = {name: log.end for name, log in logs.items() if log.end is not None}
         self._growth.add(self._clock_s(), ends)
         noisy = {name.topic for name in agreements if not self._growth.is_quiet(name)}
         seen = {
-            name: self._see(one, logs.get(name, LogOffsets()), targets.get(name, LogOffsets()), name.topic in noisy)
+            name: self._see(one, logs.get(name, LogOffsets()), there, name.topic in noisy)
             for name, one in agreements.items()
         }
-        return SeenMigration(seen, agreed, topics)
+        return SeenMigration(seen, agreed, None if here is None else here.topics)
 
-    def _see(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets, noisy: bool) -> SeenPartition:
+    def _see(self, one: PartitionAgreement, log: LogOffsets, there: ClusterReading, noisy: bool) -> SeenPartition:
         name = one.name
+        target = there.logs.get(name, LogOffsets())
         rate, quiet = self._growth.offsets_per_s(name), self._growth.is_quiet(name)
         last = self._last.get(name)
         down = one.shielded or self._is_down(name, log)
         is_due = one.method == MigrationMethod.MIRRORED and one.status == MigrationStatus.PLANNED and not noisy
-        mirrored = self._is_mirrored(one, log, target) if is_due else None
+        mirrored = self._is_mirrored(name, log, there.names[name.topic], target) if is_due else None
         seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored)
         reading = reading_of(seen)
         if reading is not None and (reading.offsets_per_s is not None or last is None):
             self._last[name] = reading
         return seen
 
-    def _is_mirrored(self, one: PartitionAgreement, log: LogOffsets, target: LogOffsets) -> bool | None:
+    def _is_mirrored(self, name: TopicPartition, log: LogOffsets, mirror: str, target: LogOffsets) -> bool | None:
         """Return whether the last records of both logs are the same; None if one could not be read."""
-        name = self._target_name(one, self._target_names)
-        if name is None:
-            return None
         try:
-            last = _last_record(self._origin, one.name, log)
-            copied = _last_record(self._target, TopicPartition(name, one.partition), target)
+            last = _last_record(self._origin, name, log)
+            copied = _last_record(self._target, TopicPartition(mirror, name.partition), target)
         except HeadroomError:
             return None
         # Timestamps and headers may be the mirror's own.
@@ -140,58 +144,42 @@ class MigrationWatch:
             self._answered_s[name] = now_s
         return log.end is None and now_s - since_s >= _DOWN_S
 
-    def _target_logs(self, agreements: Agreements) -> dict[TopicPartition, LogOffsets]:
-        """Return the logs of the target, by the names of the partitions on the origin."""
+    def _read_target(self, agreements: Agreements) -> ClusterReading:
+        """Return a reading of the target, which has all topics."""
+        self._target_reader.forget()
         try:
-            found = self._target.topics()
+            found = self._target_reader.read(replace(wanted_on_target(agreements.values()), is_logs_only=True))
         except HeadroomError as error:
             raise UnansweredError.of(error) from None
-        self._target_names = found.names
-        names = {one.topic: self._target_name(one, found.names) for one in agreements.values()}
-        own = {name: found.topics[name] for name in names.values() if name is not None}
         for one in agreements.values():
-            topic = own.get(names[one.topic] or "")
-            _require_same_topic(one.topic, self._target.subject, one.target_topic_id, topic)
-        gone = next((topic for topic in sorted(names) if names[topic] is None), None)
+            _require_same_topic(one.topic, self._target.subject, one.target_topic_id, found)
+        gone = min({one.topic for one in agreements.values()} - found.topics.keys(), default=None)
         if gone is not None:
             # A broker may know a topic that was just created a moment later.
             remedy = (
                 "Find out who deleted it. Its records are gone there; headroom migration status shows what is left."
             )
             raise UnansweredError(f"topic {gone}", f"is not on the {self._target.subject} any more", remedy)
-        logs = self._target.log_offsets(own)
-        return {
-            name: logs[there]
-            for name in agreements
-            if (there := TopicPartition(names[name.topic] or "", name.partition)) in logs
-        }
+        return found
 
-    def _target_name(self, agreement: PartitionAgreement, there: Collection[str]) -> str | None:
-        is_mirror = agreement.method == MigrationMethod.MIRRORED
-        return target_topic(agreement.topic, is_mirror, self._origin.name, there)
-
-    def _origin_topics(self, agreements: Agreements) -> ClusterTopics | None:
-        """Return the topics of the origin; None if it did not answer, or all partitions are shielded."""
-        called = list(_not_shielded(agreements.values()))
-        if not called:
+    def _read_origin(self, agreements: Agreements) -> ClusterReading | None:
+        """Return a reading of the origin; None if it did not answer, or all partitions are shielded."""
+        wanted = wanted_on_origin(agreements.values(), {})
+        if wanted is None:
             return None
+        self._origin_reader.forget()
         try:
-            found = self._origin.topics()
+            found = self._origin_reader.read(replace(wanted, is_logs_only=True))
         except HeadroomError:
             return None
+        called = [agreements[name] for name in wanted.names]
         agreed_id = called[0].origin_cluster_id
         if found.cluster_id != agreed_id:
             rule = f"leads to the cluster {found.cluster_id}, and the migration is from {agreed_id}"
             raise HeadroomError("migration.origin.bootstrap_servers", rule, "Name brokers of that cluster.")
-        return found
-
-    def _origin_logs(self, agreements: Agreements, found: ClusterTopics) -> dict[TopicPartition, LogOffsets]:
-        called = list(_not_shielded(agreements.values()))
         for one in called:
-            _require_same_topic(one.topic, self._origin.subject, one.origin_topic_id, found.topics.get(one.topic))
-        topics = {one.topic: found.topics[one.topic] for one in called if one.topic in found.topics}
-        logs = self._origin.log_offsets(topics)
-        return {one.name: logs[one.name] for one in called if one.name in logs}
+            _require_same_topic(one.topic, self._origin.subject, one.origin_topic_id, found)
+        return found
 
 
 def _last_record(cluster: MigrationCluster, name: TopicPartition, log: LogOffsets) -> LogRecord | None:
@@ -207,13 +195,10 @@ def _last_record(cluster: MigrationCluster, name: TopicPartition, log: LogOffset
     return last[0] if last else None
 
 
-def _not_shielded(agreements: Iterable[PartitionAgreement]) -> Iterable[PartitionAgreement]:
-    return (one for one in agreements if not one.shielded)
-
-
-def _require_same_topic(name: str, subject: str, agreed_id: str | None, topic: MigratingTopic | None) -> None:
-    if topic is None or agreed_id is None or topic.topic_id is None or topic.topic_id == agreed_id:
+def _require_same_topic(name: str, subject: str, agreed_id: str | None, found: ClusterReading) -> None:
+    topic_id = found.topic_ids.get(name)
+    if agreed_id is None or topic_id is None or topic_id == agreed_id:
         return
-    rule = f"was recreated on the {subject} since the agreement: its id is {topic.topic_id}, not {agreed_id}"
+    rule = f"was recreated on the {subject} since the agreement: its id is {topic_id}, not {agreed_id}"
     remedy = "Its offsets are other ones. If nothing was started: headroom migration cancel, then run again."
     raise HeadroomError(f"topic {name}", rule, remedy)

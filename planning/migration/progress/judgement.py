@@ -81,6 +81,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         expected_ms=None if expected is None else expected[0],
         groups=None if groups is None else tuple([group_progress(reading, split, retention, own) for own in groups]),
         write_bytes_per_s=known_float(reading.write_bytes_per_s),
+        target_topic=reading.target_topic,
     )
 
 

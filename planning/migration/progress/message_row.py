@@ -189,6 +189,7 @@ def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None
         None if groups is None else tuple([_group(group) for group in groups]),
         SLIP_RATIO if slip_ratio is None else slip_ratio,
         _write_rate(get("origin_size"), rules),
+        get("target_topic"),
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationMethod
+
 
 class MigrationVerdict(str, Enum):
     """Verdict on one partition, from the most to the least severe; the first one that holds is given.
@@ -104,6 +107,7 @@ class MigrationProgress:
         verdict: verdict.
         groups: consumer groups; None if they could not be listed.
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
+        target_topic: name of the topic on the target; None if unknown.
     """
 
     topic: str
@@ -132,6 +136,7 @@ class MigrationProgress:
     verdict: MigrationVerdict = MigrationVerdict.NO_DATA
     groups: tuple[GroupProgress, ...] | None = None
     write_bytes_per_s: float | None = None
+    target_topic: str | None = None
 
     def judged(self, removable: bool | None, verdict: MigrationVerdict, reason: str) -> MigrationProgress:
         """Return these numbers with what follows from them.
@@ -145,3 +150,10 @@ class MigrationProgress:
         """
         self.removable, self.verdict, self.reason = removable, verdict, reason
         return self
+
+    @property
+    def target_name(self) -> TopicPartition | None:
+        """Name of the partition on the target; None if unknown: a mirror may have another name than its origin."""
+        if self.target_topic is None and self.method == MigrationMethod.MIRRORED:
+            return None
+        return TopicPartition(self.target_topic or self.topic, self.partition)

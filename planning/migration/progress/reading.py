@@ -65,6 +65,7 @@ class MigrationReading:
         groups: consumer groups that read the partition; None if they could not be listed.
         slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
+        target_topic: name of the topic on the target.
         last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
             if unknown.
         switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.
@@ -94,6 +95,7 @@ class MigrationReading:
     groups: tuple[GroupReading, ...] | None = None
     slip_ratio: float = SLIP_RATIO
     write_bytes_per_s: float | None = None
+    target_topic: str | None = None
     # These follow from the others, once: a tick may have tens of thousands of partitions, and each of their rules and
     # groups asks for them.
     last_origin_end: int | None = field(init=False, repr=False, compare=False)

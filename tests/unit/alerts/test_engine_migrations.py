@@ -69,7 +69,22 @@ def test_alerts_go_on_while_the_origin_is_shielded_and_end_with_the_migration() 
     watched.seconds(1, progress(lost_offsets=10))
     assert watched.seconds(60, unread()) == []
     assert watched.seconds(10, is_known=False) == []
-    assert [state for _, _, state in watched.seconds(7)] == ["resolved"]
+    # The first tick that is known to have no migration.
+    assert watched.seconds(7) == [(71, "records_lost", "resolved")]
+    assert watched.events[-1].summary.endswith("; ended, because no migration is agreed about any more")
+
+
+def test_pending_alerts_end_with_the_last_migration_too_and_come_again_with_the_next_one() -> None:
+    watched = Watched()
+    assert watched.seconds(1, progress(groups=(doomed(),))) == [(0, "reader_overtaken", "pending")]
+    assert watched.seconds(3) == [(1, "reader_overtaken", "resolved")]
+    assert watched.seconds(12, progress(groups=(doomed(),)))[0] == (4, "reader_overtaken", "pending")
+
+
+def test_alerts_of_one_of_two_migrations_end_once_the_other_one_alone_is_agreed_about() -> None:
+    watched, other = Watched(), progress(migration="other")
+    watched.seconds(1, progress(lost_offsets=10), other)
+    assert [state for _, _, state in watched.seconds(7, other)] == ["resolved"]
 
 
 def test_alerts_end_if_nothing_is_read_of_migrations_for_a_quarter_of_an_hour() -> None:

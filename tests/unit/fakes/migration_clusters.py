@@ -46,6 +46,7 @@ class FakeRecordReader:
         self._cluster.reads.append((name, begin, end))
         for record in self._cluster.logs[name]:
             if begin <= record.offset < end:
+                self._cluster.before_record(name, record)
                 yield record
 
 
@@ -78,6 +79,8 @@ class FakeMigrationCluster:
         settings: settings by topic; ``RULES`` if it is not among them.
         replicas: replicas of each partition.
         leaderless: partitions without a leader.
+        leaders: broker that leads a partition; 1 if it is not among them. Others do not answer about it.
+        before_record: called before each record that is read.
         topic_ids: id of a topic; ``id of NAME`` if it is not among them.
         group_states: whether each group has members.
         offsets: committed offsets by group and partition.
@@ -108,6 +111,8 @@ class FakeMigrationCluster:
     settings: dict[str, TopicRules] = field(default_factory=dict)
     replicas: int = 3
     leaderless: set[TopicPartition] = field(default_factory=set)
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    before_record: Callable[[TopicPartition, LogRecord], object] = lambda name, record: None
     topic_ids: dict[str, str] = field(default_factory=dict)
     group_states: dict[str, bool | None] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
@@ -179,8 +184,7 @@ class FakeMigrationCluster:
         for name in self.logs:
             if names is not None and name.topic not in names:
                 continue
-            leader = None if name in self.leaderless else 1
-            partitions.setdefault(name.topic, {})[name.partition] = leader
+            partitions.setdefault(name.topic, {})[name.partition] = self._leader(name)
         epochs = {topic: {p: e for (t, p), e in self.leader_epochs.items() if t == topic} for topic in partitions}
         topics = {
             topic: MigratingTopic(self.topic_ids.get(topic, f"id of {topic}"), own, self.replicas, epochs[topic])
@@ -204,7 +208,7 @@ class FakeMigrationCluster:
                 newest = max((record.timestamp_ms for record in self.logs[name]), default=None)
                 end = self.end_of(name)
                 log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest)
-                found[name] = LogOffsets() if leader is None else log
+                found[name] = log if leader is not None and leader == self._leader(name) else LogOffsets()
         return found
 
     def epoch_ends(
@@ -223,7 +227,13 @@ class FakeMigrationCluster:
         logs = self.log_offsets(topics)
         return {name: log.end for name, log in logs.items() if log.end is not None}, self.now_s
 
+    def _leader(self, name: TopicPartition) -> int | None:
+        return None if name in self.leaderless else self.leaders.get(name, 1)
+
     def offset_at(self, topics: Mapping[str, MigratingTopic], name: TopicPartition, time_ms: int) -> int | None:
+        leader = topics[name.topic].leaders[name.partition]
+        if leader is None or leader != self._leader(name):
+            raise HeadroomError(f"{name} on {self.subject}", "has no leader that answers", "See that it has a leader.")
         return next((record.offset for record in self.logs[name] if record.timestamp_ms >= time_ms), None)
 
     def groups(self) -> dict[str, bool | None]:
@@ -243,7 +253,7 @@ class FakeMigrationCluster:
         self.commits.append((group, dict(offsets)))
         self.offsets.setdefault(group, {}).update(offsets)
 
-    def reader(self, *, committed: bool = False) -> Any:
+    def reader(self, *, committed: bool = False, patience_s: float = 0.0) -> Any:
         return nullcontext(FakeRecordReader(self))
 
 

@@ -55,12 +55,16 @@ class Ticks:
         monkeypatch.setattr(self.path, "_reader", self)
         monkeypatch.setattr(self.path, "_headroom", self)
         self._second = 0
+        # Messages of migrations, as each tick_end says; None: it does not say it.
+        self.sent_migrations: int | None = None
 
     @contextmanager
     def read(self, batch: Any) -> Iterator[CompleteTicks]:
         ticks = [(cluster, START_MS + batch * 1000) for cluster in CLUSTERS]
         rows: Any = [
-            {"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at, "migrations": 0} for c, at in ticks
+            {"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at, "migrations": 0}
+            | {"sent_migrations": self.sent_migrations}
+            for c, at in ticks
         ]
         yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
 
@@ -233,6 +237,25 @@ def test_rules_and_listeners_have_the_migrations_of_a_tick_and_no_older_ones(mon
     ticks.at(1)
     assert ticks.engine.inputs(CLUSTERS[0]).migrations is None
     assert len(calls) == 1
+
+
+def test_a_tick_that_is_known_to_have_no_migration_is_one_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks(monkeypatch)
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(ticks.path._listener, "on_migrations", lambda *of: calls.append(of), raising=False)
+    lost = {(CLUSTERS[0], START_MS): (migration_progress.progress(lost_offsets=10),)}
+    monkeypatch.setattr("headroom.streaming.jobs.alert_path.evaluated_migrations", lambda messages, chosen: lost)
+    ticks.at(0)
+    monkeypatch.setattr("headroom.streaming.jobs.alert_path.evaluated_migrations", lambda messages, chosen: {})
+    ticks.at(1)
+    ticks.at(2)
+    assert ticks.events_of(CLUSTERS[0])[-1] == ("migration_records_lost", "firing")
+    ticks.sent_migrations = 0
+    ticks.at(3)
+    assert ticks.events_of(CLUSTERS[0])[-1] == ("migration_records_lost", "resolved")
+    assert calls[1:] == [(cluster, START_MS + 3_000, ()) for cluster in CLUSTERS]
+    known = ticks.engine.inputs(CLUSTERS[1]).migrations
+    assert (known and known.value) == ()
 
 
 def test_alerts_on_throttles_do_not_wait_for_the_migrations_of_their_tick(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,13 @@ def test_the_end_of_a_tick_has_every_column_of_its_message() -> None:
     ]
 
 
+def test_that_no_migration_is_agreed_about_is_a_count_of_0() -> None:
+    sent, timing = SentMessages({"brokers": 1}, 7, 1, {}), TickTiming(1, 2, interval_ms=1000, rate_window_ms=10_000)
+    assert tick_end(sent, timing, is_none_migrating=True)["messages"] == {"brokers": 1, "migrations": 0}
+    # Not read, or read and sent.
+    assert tick_end(sent, timing)["messages"] == {"brokers": 1}
+
+
 def test_a_tick_lies_in_each_partition_from_its_first_record_to_its_last() -> None:
     # Of another collector's tick there may be records in between.
     records = [SimpleNamespace(partition=p, offset=o) for p, o in ((1, 4), (2, 8), (1, 9), (1, 5))]

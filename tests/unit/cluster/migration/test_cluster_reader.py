@@ -96,6 +96,19 @@ def test_a_mirror_has_the_name_of_the_origin_in_readings_and_a_missing_topic_is_
     assert (reading.logs, reading.topic_ids) == ({}, {"orders": None})
 
 
+def test_a_reading_of_logs_alone_asks_for_nothing_else() -> None:
+    read = Read(COPY, alias="old")
+    read.cluster.fill("old.orders", 1, range(3))
+    for name in ("groups", "rules", "log_sizes"):
+        setattr(read.cluster, name, refuse)
+    wanted = WantedPartitions([NAME], frozenset({"orders"}), sized=[NAME], is_logs_only=True)
+    reading = read.reader.read(wanted)
+    assert (reading.logs[NAME].end, reading.topic_ids) == (1, {"orders": "id of old.orders"})
+    assert (reading.groups, reading.rules, reading.sizes, reading.epoch_ends) == (None, {}, {}, {})
+    # The other partition too, which was not asked about.
+    assert (reading.names, sorted(reading.topics["orders"].leaders)) == ({"orders": "old.orders"}, [0, 1])
+
+
 def test_sizes_of_logs_are_read_some_seconds_apart_and_only_those_that_are_wanted() -> None:
     read = Read()
     read.cluster.sizes = {NAME: 5_000}

@@ -229,10 +229,18 @@ def test_sizes_that_a_broker_does_not_report_are_unknown_with_the_reason(
 
 def test_the_offset_of_a_time(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:
     topics = cluster.topics().topics
-    brokers.offsets = {(NAMES[0], 123_000, 0): (42, 123_456)}
+    brokers.offsets = {(NAMES[0], 123_000, 0): (42, 123_456), (NAMES[0], 999_000, 0): (-1, -1)}
     assert cluster.offset_at(topics, NAMES[0], 123_000) == 42
+    # The leader has no record of that time.
     assert cluster.offset_at(topics, NAMES[0], 999_000) is None
-    assert cluster.offset_at(topics, NAMES[2], 123_000) is None
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_offset_of_a_time_is_no_none_if_no_leader_answers(cluster: MigrationCluster, number: int) -> None:
+    """Broker 2 leads partition 1 no more, and partition 2 has no leader."""
+    topics = cluster.topics().topics
+    with pytest.raises(HeadroomError, match=f"orders-{number} on cluster old: has no leader that answers"):
+        cluster.offset_at(topics, NAMES[number], 123_000)
 
 
 def test_without_any_answer_the_cluster_is_named(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from headroom.cluster.migration.records import LogRecord
 from headroom.operations.migration.verification import VerifiedMirror, verify_mirror
 from headroom.planning.migration.mirrors.comparison import MirrorCounts
 from headroom.planning.migration.readings import TopicRules
@@ -36,9 +39,11 @@ def verified(
     committed: bool = False,
     notes: list[str] | None = None,
     progress: QuietProgress | None = None,
+    wait: Callable[[float], object] = lambda seconds: None,
 ) -> VerifiedMirror:
     kept = [] if notes is None else notes
-    return verify_mirror(clusters_of(origin, target), "orders", committed, progress or QuietProgress(), kept.append)
+    clusters = clusters_of(origin, target)
+    return verify_mirror(clusters, "orders", committed, progress or QuietProgress(), kept.append, wait)
 
 
 def test_a_whole_mirror_whose_name_is_kept(origin: FakeMigrationCluster, target: FakeMigrationCluster) -> None:
@@ -127,8 +132,12 @@ def test_a_topic_that_cannot_be_compared_is_an_error(
     origin: FakeMigrationCluster, target: FakeMigrationCluster
 ) -> None:
     target.leaderless = {ORDERS[1]}
-    with pytest.raises(HeadroomError, match="orders-1 on cluster new: has an unknown log end"):
-        verified(origin, target)
+    waits: list[float] = []
+    expected = "orders-1 on cluster new: has an unknown log end: no leader reported it within 30 s"
+    with pytest.raises(HeadroomError, match=expected):
+        verified(origin, target, wait=waits.append)
+    assert sum(waits) < 30.0
+    target.leaderless = set()
     del target.logs[ORDERS[1]]
     with pytest.raises(HeadroomError, match="has 2 partitions on the origin, and 1 on the target as orders"):
         verified(origin, target)
@@ -139,3 +148,50 @@ def test_a_doubled_run_of_records_is_counted(origin: FakeMigrationCluster, targe
     numbers = [*range(60), *range(40, 100)]
     target.logs[ORDERS[0]] = [log_record(at, number) for at, number in enumerate(numbers)]
     assert verified(origin, target).partitions[0].counts == MirrorCounts(mirrored=100, doubled=20)
+
+
+@pytest.mark.parametrize("cluster", ["old", "new"])
+def test_a_leader_switch_in_the_middle_is_followed(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster, cluster: str
+) -> None:
+    """While the first partition is compared, the leader of the second one moves; its log has lost its beginning."""
+    moving = origin if cluster == "old" else target
+
+    def switch(name: TopicPartition, record: LogRecord) -> None:
+        if record.offset == 50:
+            origin.leaders[ORDERS[1]] = target.leaders[ORDERS[1]] = 2
+
+    moving.before_record = switch
+    # Found by time at the new leader: otherwise the first 20 records would count as missing.
+    target.fill("orders", 1, range(1_020, 1_050), first=20)
+    result = verified(origin, target)
+    assert [(one.origin, one.counts) for one in result.partitions] == [
+        ((0, 100), MirrorCounts(mirrored=100)),
+        ((20, 50), MirrorCounts(mirrored=30)),
+    ]
+
+
+def test_a_partition_whose_new_leader_comes_late_is_waited_for(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 9:
+            target.leaderless, target.leaders = set(), {ORDERS[1]: 3}
+
+    target.before_record = lambda name, record: target.leaderless.add(ORDERS[1]) if record.offset == 9 else None
+    assert verified(origin, target, wait=wait).total() == MirrorCounts(mirrored=150)
+    assert len(waits) == 9
+
+
+def test_a_topic_that_is_recreated_in_the_middle_is_not_followed(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    def recreate(name: TopicPartition, record: LogRecord) -> None:
+        target.topic_ids["orders"], target.leaders[ORDERS[1]] = "another", 2
+
+    target.before_record = recreate
+    with pytest.raises(HeadroomError, match="topic orders: was deleted or recreated on the cluster new"):
+        verified(origin, target)

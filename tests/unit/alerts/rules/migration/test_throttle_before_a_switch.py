@@ -62,6 +62,21 @@ def test_a_mirror_has_brought_the_same_writes_before() -> None:
     assert assess(progress(), statuses=[status(2, LEADER, 5.6, 4.0, mirrored)]) == Assessment()
 
 
+def test_a_mirror_counts_by_its_own_name_on_the_target() -> None:
+    copy = partition(0, topic="old.orders", leader=2, write_bytes_per_s=0.0, moving=False, in_sync_followers=2)
+    mirrored = [status(2, LEADER, 5.6, 4.0, partition(1, leader=2), copy)]
+    (found,) = assess(progress(method="mirrored", target_topic="old.orders"), statuses=mirrored).findings
+    assert found.evidence_json()["arriving_bytes_per_s"] == 4 * MB
+    # The target has a topic of its own with the name that the topic has on the origin.
+    assert assess(progress(method="mirrored", target_topic="old.orders")) == Assessment()
+
+
+def test_a_mirror_whose_name_is_unknown_brings_nothing_and_resolves_nothing() -> None:
+    unnamed = progress(method="mirrored")
+    assert assess(unnamed) == Assessment()
+    assert assess(unnamed, active_resources=ACTIVE).keep_firing == set(ACTIVE)
+
+
 def test_what_has_switched_or_is_not_listed_or_of_unknown_rate_brings_nothing() -> None:
     assert assess(switched()) == Assessment()
     assert assess(progress(topic="u")) == Assessment()

@@ -166,6 +166,44 @@ def test_without_an_agreement_no_cluster_is_asked_and_no_row_is_sent() -> None:
     assert (origin.wanted, target.wanted) == ([], [])
 
 
+def test_that_no_migration_is_agreed_about_is_known_only_if_the_topic_was_just_read() -> None:
+    clock = FakeClock()
+    answers: list[Agreements | HeadroomError] = []
+    hangs, released, entered = threading.Event(), threading.Event(), threading.Event()
+
+    def agreed() -> Agreements:
+        answer = answers[-1]
+        if hangs.is_set():
+            entered.set()
+            assert_released(released)
+        if isinstance(answer, HeadroomError):
+            raise answer
+        return answer
+
+    made = collector(clock, FakeCluster(clock, 0), FakeCluster(clock, 0), agreed)
+
+    def known_after(answer: Agreements | HeadroomError, expected: bool) -> None:
+        answers.append(answer)
+        clock.s += 20.0
+        rows_after(made, 10, lambda rows: made.is_none_agreed is expected)
+
+    assert made.rows() == []
+    assert not made.is_none_agreed
+    known_after(((), {}), True)
+    known_after(one_agreement(), False)
+    known_after(((), {}), True)
+    # It could not be read: there may be one by now.
+    known_after(HeadroomError("topic", "was not read to its end", "Try again."), False)
+    known_after(((), {}), True)
+    hangs.set()
+    rows_after(made, 10, lambda rows: entered.is_set())
+    # The last reading is as old as three intervals.
+    clock.s += 16.0
+    assert made.rows() == []
+    assert not made.is_none_agreed
+    released.set()
+
+
 def test_a_shielded_partition_causes_no_call_to_the_origin() -> None:
     clock = FakeClock()
     origin = FakeCluster(clock, 100_000)

@@ -60,6 +60,15 @@ def test_groups_are_known_only_if_both_clusters_have_listed_them() -> None:
     assert groups(row(UNREAD)) is None
 
 
+def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:
+    assert row()["target_topic"] is None
+    named = reading("t", names={"orders": "old.orders"})
+    assert row(target=facts(named))["target_topic"] == "old.orders"
+    assert row(target=replace(UNREAD, last=named))["target_topic"] == "old.orders"
+    # It is another cluster than was agreed.
+    assert row(target=facts(replace(named, cluster_id="x")))["target_topic"] is None
+
+
 def test_a_reading_that_was_about_other_topics_knows_no_group_of_this_one() -> None:
     others = reading(logs={OTHER: LogOffsets(0, 1, 1)}, topic_ids={"payments": "p"}, committed={"audit": {OTHER: 1}})
     assert groups(row(facts(others))) is None
