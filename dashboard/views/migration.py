@@ -64,24 +64,30 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
         HeadroomError: a table cannot be read.
     """
     cluster, at_ms = site.cluster(address), site.at_ms(address)
-    found = migrations_at(site.tables, site.moments, cluster, at_ms)
-    if found is None:
+    migrations = migrations_at(site.tables, site.moments, cluster, at_ms)
+    if migrations is None:
         return [Paragraph(_empty_text(cluster))]
     rows = sorted(
-        (_row(partition, found.tick_ms) for partition in found.partitions),
+        (_row(partition, migrations.tick_ms) for partition in migrations.partitions),
         key=lambda row: (_ORDER[MigrationVerdict(row["verdict"])], row["topic"], row["partition"]),
     )
     shown = [row for row in rows if _is_shown(row, address)]
-    note = f"Read at {moment_text(found.tick_ms)}."
+    note = f"Read at {moment_text(migrations.tick_ms)}."
     if len(shown) < len(rows):
         note = f"{note} {len(shown)} of {len(rows)} partitions match."
     moment = site.moment(address)
     stale: list[Block] = []
-    if moment is not None and moment.tick_ms - found.tick_ms > _STALE_MS:
-        text = f"Nothing was read of migrations since {moment_text(found.tick_ms)}: the last one is over, or unread."
+    if moment is not None and moment.tick_ms - migrations.tick_ms > _STALE_MS:
+        text = (
+            f"Nothing was read of migrations since {moment_text(migrations.tick_ms)}: the last one is over, or unread."
+        )
         stale.append(Paragraph(text, Tone.UNKNOWN))
-    summaries = [Paragraph(*_summary(name, own, found.tick_ms)) for name, own in _by_name(found.partitions).items()]
-    commands = _commands(found.partitions, site.watched(cluster).config) if address.at is None and not stale else []
+    summaries = [
+        Paragraph(*_summary(name, own, migrations.tick_ms)) for name, own in _by_name(migrations.partitions).items()
+    ]
+    commands = (
+        _commands(migrations.partitions, site.watched(cluster).config) if address.at is None and not stale else []
+    )
     table = DataTable("migration", "Partitions", _COLUMNS, shown, "No partition matches.", note)
     return [*stale, *summaries, table, *commands]
 
