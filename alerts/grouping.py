@@ -146,7 +146,9 @@ def group_findings(
             # The alert's own finding has ended, as a reassignment does, but the broker is still down or catching up.
             kept = [f for f in waiting if f.continues]
             waiting = [f for f in waiting if not f.continues]
-            grouped += [_under_alert(goes_on, _merge(kept[0], kept[1:]))] if kept else []
+            if kept:
+                merged = _merge(kept[0], kept[1:])
+                grouped.append(replace(merged, kind=goes_on[0], subject=goes_on[1], goes_on_with=merged.key))
         if waiting:
             is_due = any(f.key in due for f in waiting)
             pending = [f for f in waiting if f.key in active and not is_due]
@@ -188,11 +190,6 @@ def _ended_subjects(findings: Sequence[Finding], active: Mapping[Subject, Active
     finding_keys = {finding.key for finding in findings}
     over = {subject: alert for subject, alert in active.items() if alert.is_firing and subject not in finding_keys}
     return {alert.cause: subject for subject, alert in sorted(over.items(), reverse=True) if alert.cause}
-
-
-def _under_alert(subject: Subject, finding: Finding) -> Finding:
-    """Return a finding with the kind and subject of another alert of its cause."""
-    return replace(finding, kind=subject[0], subject=subject[1], goes_on_with=finding.key)
 
 
 def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:

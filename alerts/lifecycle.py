@@ -282,7 +282,8 @@ class Lifecycle:
         if alert is None or alert.event.state == AlertState.RESOLVED.value:
             if alert is not None and tick_ms <= alert.evaluated_ms:
                 return
-            event = self._event(key, _alert_id(self._cluster, key, tick_ms), AlertState.PENDING, tick_ms, finding)
+            alert_id = hashlib.sha256("\x1f".join((self._cluster, *key, str(tick_ms))).encode()).hexdigest()[:16]
+            event = self._event(key, alert_id, AlertState.PENDING, tick_ms, finding)
             alert = Alert(event, tick_ms, tick_ms)
             yield self._store(key, alert)
         elif tick_ms <= alert.evaluated_ms:
@@ -395,10 +396,6 @@ def _as_active(alert: Alert) -> ActiveAlert:
         return ActiveAlert(False, severity=severity)
     announced = announcement_of(alert.event)
     return ActiveAlert(True, announced.evidence.group, announced.also, severity, announced.raises)
-
-
-def _alert_id(cluster: str, key: Key, tick_ms: int) -> str:
-    return hashlib.sha256("\x1f".join((cluster, *key, str(tick_ms))).encode()).hexdigest()[:16]
 
 
 def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:

@@ -96,6 +96,10 @@ class Address(BaseModel):
         """Return the part of a table that the page shows."""
         return Paging(self.page, min(self.rows, _MOST_SHOWN), self.sort)
 
+    def shows(self, topic: str, state: str) -> bool:
+        """Return whether a row is shown: its topic has the asked text in it, and its state is the asked one."""
+        return (self.topic or "") in topic and self.state in (None, state)
+
     def url(self, view: View | str, **changes: Any) -> str:
         """Return the address of a view with some keys changed; a key with None is left out.
 

@@ -147,7 +147,10 @@ def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:
     blocks = VIEWS[view](site, address)
     tables = {
         table.name: {
-            "rows": [_values(table, row) for row in table.page(address.paging)],
+            "rows": [
+                {column.key: _plain(row.get(column.key)) for column in table.columns if column.is_value}
+                for row in table.page(address.paging)
+            ],
             "total": len(table.rows),
             "page": address.page,
             "pages": table.pages(address.paging),
@@ -185,10 +188,6 @@ def table_csv(table: DataTable, sort: str | None) -> str:
     for row in table.sorted_rows(sort):
         writer.writerow([_cell(row.get(key)) for key in keys])
     return text.getvalue()
-
-
-def _values(table: DataTable, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {column.key: _plain(row.get(column.key)) for column in table.columns if column.is_value}
 
 
 def _plain(value: Any) -> Any:

@@ -92,13 +92,13 @@ class AgreementFollower:
                 rule = f"is the cluster {metadata.cluster_id} now, and {agreed} was agreed about"
                 raise ReplacedError(f"the {cluster} of {own.name}", rule, "Give the router the addresses of that one.")
             agreed_id = own.origin_topic_id if cluster == "origin" else own.target_topic_id
-            found = metadata.topic_id(own.topic)
-            if agreed_id is None or found is None:
+            topic_id = metadata.topic_id(own.topic)
+            if agreed_id is None or topic_id is None:
                 continue
-            if str(found) == agreed_id:
+            if str(topic_id) == agreed_id:
                 self._known_topics.add((cluster, own.topic, agreed_id))
             elif (cluster, own.topic, agreed_id) in self._known_topics:
-                rule = f"was recreated on the {cluster} since the agreement: its id is {found}, not {agreed_id}"
+                rule = f"was recreated on the {cluster} since the agreement: its id is {topic_id}, not {agreed_id}"
                 raise ReplacedError(
                     f"topic {own.topic}", rule, "Its offsets are other ones: end the migration by hand."
                 )

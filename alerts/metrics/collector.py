@@ -79,25 +79,25 @@ class MetricsCollector(Collector):
         for cluster, tick in now.ticks.items():
             # Without this limit, old values would appear as current ones.
             if tick.age_s(now.now_ms) < self._stale_s(cluster):
-                yield from throttle_samples(cluster, tick.statuses)
-                yield from partition_samples(cluster, tick.statuses, self._top_n)
+                yield from throttle_samples(cluster, tick.value)
+                yield from partition_samples(cluster, tick.value, self._top_n)
                 if cluster in now.unanswered:
                     yield metrics.UNANSWERED_BROKERS, (cluster,), float(now.unanswered[cluster])
 
     def _balances(self, now: MetricsSnapshot) -> Iterator[Sample]:
         for cluster, last in now.balances.items():
             if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
-                yield from balance_samples(cluster, last.balances)
+                yield from balance_samples(cluster, last.value)
 
     def _migrations(self, now: MetricsSnapshot) -> Iterator[Sample]:
         for cluster, last in now.migrations.items():
             if last.age_s(now.now_ms) < self._stale_s(cluster):
-                yield from migration_samples(cluster, last.progress)
+                yield from migration_samples(cluster, last.value)
 
     def _loads(self, now: MetricsSnapshot) -> Iterator[Sample]:
         for cluster, last in now.loads.items():
             if last.age_s(now.now_ms) < _MINUTES_LATE_S + _BALANCES_LATE * self._stale_s(cluster):
-                yield from load_samples(cluster, last.loads)
+                yield from load_samples(cluster, last.value)
         # A proposal counts until the next one: what it promised is compared with what comes.
         for cluster, advice in now.proposals.items():
             yield from proposal_samples(cluster, advice)

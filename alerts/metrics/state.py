@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from headroom.alerts.delivery.outbox import DeliveryFigures
 from headroom.alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
@@ -17,6 +18,7 @@ from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 from headroom.schemas.metrics import BATCH, COLLECT, DECISION
 
 AlertKey = tuple[str, str, str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,43 +50,22 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class Published:
-    """A published result: time of its tick, and time of publication, epoch milliseconds."""
+class Published(Generic[T]):
+    """The last published result of one kind for a cluster.
+
+    Attributes:
+        tick_ms: time of its tick, epoch milliseconds.
+        published_ms: time of its publication, epoch milliseconds.
+        value: the result.
+    """
 
     tick_ms: int
     published_ms: int
+    value: T
 
     def age_s(self, now_ms: int) -> float:
         """Return its age in seconds; measured from publication if the collector's clock is ahead."""
         return (now_ms - min(self.tick_ms, self.published_ms)) / 1000
-
-
-@dataclass(frozen=True)
-class PublishedTick(Published):
-    """The last tick of a cluster, with its throttle statuses."""
-
-    statuses: tuple[ThrottleStatus, ...]
-
-
-@dataclass(frozen=True)
-class PublishedBalance(Published):
-    """The last leader balances of a cluster."""
-
-    balances: tuple[LeaderBalance, ...]
-
-
-@dataclass(frozen=True)
-class PublishedLoads(Published):
-    """The last loads of a cluster's brokers."""
-
-    loads: MinuteLoads
-
-
-@dataclass(frozen=True)
-class PublishedMigrations(Published):
-    """The last progress of the migrations to a cluster."""
-
-    progress: tuple[MigrationProgress, ...]
 
 
 @dataclass(frozen=True)
@@ -129,10 +110,10 @@ class MetricsSnapshot:
 
     now_ms: int
     start_ms: int
-    ticks: Mapping[str, PublishedTick]
-    balances: Mapping[str, PublishedBalance]
-    loads: Mapping[str, PublishedLoads]
-    migrations: Mapping[str, PublishedMigrations]
+    ticks: Mapping[str, Published[tuple[ThrottleStatus, ...]]]
+    balances: Mapping[str, Published[tuple[LeaderBalance, ...]]]
+    loads: Mapping[str, Published[MinuteLoads]]
+    migrations: Mapping[str, Published[tuple[MigrationProgress, ...]]]
     proposals: Mapping[str, BalanceAdvice]
     alerts: Mapping[AlertKey, PublishedAlert]
     events: Mapping[AlertKey, int]
@@ -159,10 +140,10 @@ class MetricsState:
     def __init__(self, clusters: Iterable[str], clock_ms: Callable[[], int]) -> None:
         self._clock_ms = clock_ms
         self._start_ms = clock_ms()
-        self._ticks: dict[str, PublishedTick] = {}
-        self._balances: dict[str, PublishedBalance] = {}
-        self._loads: dict[str, PublishedLoads] = {}
-        self._migrations: dict[str, PublishedMigrations] = {}
+        self._ticks: dict[str, Published[tuple[ThrottleStatus, ...]]] = {}
+        self._balances: dict[str, Published[tuple[LeaderBalance, ...]]] = {}
+        self._loads: dict[str, Published[MinuteLoads]] = {}
+        self._migrations: dict[str, Published[tuple[MigrationProgress, ...]]] = {}
         self._proposals: dict[str, BalanceAdvice] = {}
         self._alerts: dict[AlertKey, PublishedAlert] = {}
         # Counters start at zero, because Prometheus detects the first event only as an increase of an existing series.
@@ -185,7 +166,7 @@ class MetricsState:
         """Record an evaluated tick."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._ticks[cluster] = PublishedTick(tick_ms, now_ms, tuple(statuses))
+            self._ticks[cluster] = Published(tick_ms, now_ms, tuple(statuses))
             self._rows[cluster] += len(statuses)
             before = self._decisions.get(cluster) or empty_counts(DECISION.buckets)
             self._decisions[cluster] = before.add(max(0, now_ms - tick_ms) / 1000)
@@ -204,19 +185,19 @@ class MetricsState:
         """Record the leader balances of a tick."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._balances[cluster] = PublishedBalance(tick_ms, now_ms, tuple(balances))
+            self._balances[cluster] = Published(tick_ms, now_ms, tuple(balances))
 
     def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
         """Record the loads of a cluster's brokers."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._loads[cluster] = PublishedLoads(loads.tick_ms, now_ms, loads)
+            self._loads[cluster] = Published(loads.tick_ms, now_ms, loads)
 
     def on_migrations(self, cluster: str, tick_ms: int, progress: Sequence[MigrationProgress]) -> None:
         """Record the progress of the migrations to a cluster."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._migrations[cluster] = PublishedMigrations(tick_ms, now_ms, tuple(progress))
+            self._migrations[cluster] = Published(tick_ms, now_ms, tuple(progress))
 
     def on_proposal(self, cluster: str, advice: BalanceAdvice) -> None:
         """Record a proposal to balance a cluster's brokers."""

@@ -35,12 +35,8 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
         # Resolved may also mean gone: a cancelled move, or a cluster removed from the settings.
         end = "Resolved" if fired else "Cleared before it fired"
         return _text([head, f"  {end}. It was: {event.summary}."])
-    return _text([head, f"  {event.summary}.", *_details(event)])
-
-
-def _details(event: AlertEvent) -> list[str]:
-    """Return the lines of evidence, recommendation and commands; of a damaged row, that they are unknown."""
-    return [*event_details(event), *(f"    $ {command}" for command in event_commands(event))]
+    commands = (f"    $ {command}" for command in event_commands(event))
+    return _text([head, f"  {event.summary}.", *event_details(event), *commands])
 
 
 def event_commands(event: AlertEvent) -> Sequence[str]:

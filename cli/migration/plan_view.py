@@ -7,7 +7,7 @@ from typing import Any
 from headroom.cli.common.output import echo, partition_json
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.operations.migration.plan import MigrationPlan
-from headroom.planning.migration.plan.planned import MigrationFinding, PlannedPartition, PlannedReader, TopicOnBoth
+from headroom.planning.migration.plan.planned import PlannedPartition, PlannedReader, TopicOnBoth
 from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.text.amounts import UNKNOWN, clock_text, duration_text
 
@@ -34,7 +34,7 @@ def print_plan(plan: MigrationPlan) -> None:
         echo()
         echo("No consumer group has committed offsets of it.")
     for title, forbids in (("What forbids the migration", True), ("What to know before it", False)):
-        rows = [_finding_row(finding) for finding in forecast.findings if finding.forbids is forbids]
+        rows = [(one.subject, one.rule, one.remedy) for one in forecast.findings if one.forbids is forbids]
         if rows:
             print_rows(title, ("subject", "finding", "what to do"), rows)
     echo()
@@ -90,10 +90,6 @@ def _reader_row(partition: PlannedPartition, reader: PlannedReader) -> tuple[str
         count_text(kept.lost_offsets),
         "" if kept.enough_retention_ms is None else f"{kept.enough_retention_ms} is enough",
     )
-
-
-def _finding_row(finding: MigrationFinding) -> tuple[str, ...]:
-    return finding.subject, finding.rule, finding.remedy
 
 
 def plan_json(plan: MigrationPlan) -> dict[str, Any]:

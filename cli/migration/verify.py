@@ -17,7 +17,6 @@ from headroom.cli.migration.options import count_text, print_rows, progress_view
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.running.changing import require_unshielded
 from headroom.operations.migration.verification import VerifiedMirror, VerifiedPartition, verify_mirror
-from headroom.planning.migration.mirrors.comparison import MirrorCounts
 
 _SHOWN = ("mirrored", "pending", "missing", "doubled", "differing", "out_of_order", "foreign")
 
@@ -56,7 +55,7 @@ def verify(topic: str, config: str | None, committed: bool) -> CommandOutcome:
 
 def _print(result: VerifiedMirror) -> None:
     header = ("partition", *(name.replace("_", " ") for name in _SHOWN))
-    rows = [(str(one.name), *_cells(one.counts)) for one in result.partitions]
+    rows = [(str(one.name), *(count_text(getattr(one.counts, name)) for name in _SHOWN)) for one in result.partitions]
     print_rows(f"{result.topic} on the origin, {result.target_topic} on the target", header, rows)
     total = result.total()
     echo()
@@ -66,10 +65,6 @@ def _print(result: VerifiedMirror) -> None:
         return
     faults = [f"{getattr(total, name):,} {name.replace('_', ' ')}" for name in _SHOWN[2:] if getattr(total, name)]
     echo(f"Not a whole mirror: {', '.join(faults)}; {total.mirrored:,} records have a copy{pending}.")
-
-
-def _cells(counts: MirrorCounts) -> list[str]:
-    return [count_text(getattr(counts, name)) for name in _SHOWN]
 
 
 def _json(result: VerifiedMirror) -> dict[str, Any]:

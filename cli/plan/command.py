@@ -31,11 +31,10 @@ from headroom.operations.plans.state_file import read_state, write_state
 from headroom.operations.reassignments.plan_file import read_plan, write_plan_text
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.generation.planner import make_plan
-from headroom.planning.reassignments.plan import ReassignmentPlan, plan_text
+from headroom.planning.reassignments.plan import plan_text
 from headroom.planning.reassignments.room.volumes import with_volumes
 from headroom.planning.reassignments.validation import require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.config import Settings
 
 # With --detailed-exitcode. Lower codes have meanings of their own.
 DOES_NOT_FIT, UNKNOWN_WHETHER_IT_FITS = 4, 5
@@ -138,7 +137,9 @@ def plan(
     settings = load_settings(config) if state_file is None else read_settings(config)
     wanted = None if file is None else read_plan(file, print_note)
     if state_file is None:
-        state = _live_state(settings, wanted, request is not None)
+        silence_clients()
+        with ProgressView(console(sys.stderr)).step("Reading the cluster"):
+            state = read_live_state(settings, wanted, every_partition=request is not None)
     else:
         # Brokers do not report which directories share a volume. The settings say it, so they may be corrected
         # afterwards.
@@ -184,9 +185,3 @@ def _print_nothing(state: ClusterState, notes: Sequence[str]) -> None:
     echo(f"Cluster {state.cluster}: nothing has to change.")
     for note in notes:
         echo(f"Note: {note}")
-
-
-def _live_state(settings: Settings, wanted: ReassignmentPlan | None, every_partition: bool) -> ClusterState:
-    silence_clients()
-    with ProgressView(console(sys.stderr)).step("Reading the cluster"):
-        return read_live_state(settings, wanted, every_partition)

@@ -44,7 +44,9 @@ class BeatingProcess(ChildProcess):
         """Kill the process if its heartbeats have stopped, and restart it if it has ended."""
         now = time.monotonic()
         paused, self._checked_at = now - self._checked_at > _OWN_PAUSE_S, now
-        heard = self._read()
+        heard = False
+        with suppress(BlockingIOError):
+            heard = bool(os.read(self._heartbeats, _READ_BYTES))
         if not self.is_running:
             self._heard_at = None
         elif heard or (paused and self._heard_at is not None):
@@ -52,12 +54,6 @@ class BeatingProcess(ChildProcess):
         elif self._heard_at is not None and now - self._heard_at > self._silent_s:
             self._kill()
         super().check()
-
-    def _read(self) -> bool:
-        """Return whether there were heartbeats since the last call."""
-        with suppress(BlockingIOError):
-            return bool(os.read(self._heartbeats, _READ_BYTES))
-        return False
 
     def _kill(self) -> None:
         echo(f"headroom: the {self._name} hangs: no heartbeat for {self._silent_s:.0f} s; it is killed", err=True)

@@ -38,7 +38,9 @@ class Offers:
 
     def sign(self, offer: CommandOffer) -> str:
         """Return an offer as text."""
-        return self._with_signature(offer, self._clock_ms() // _PERIOD_MS)
+        content = [offer.cluster, offer.command.words, offer.command.config]
+        body = base64.urlsafe_b64encode(json.dumps(content, ensure_ascii=False).encode()).decode()
+        return f"{body}.{self._signature(body, self._clock_ms() // _PERIOD_MS)}"
 
     def read(self, text: str) -> CommandOffer | None:
         """Return an offer from its text; None if it was not signed by this server, or too long ago."""
@@ -50,11 +52,6 @@ class Offers:
             return None
         cluster, words, config = json.loads(base64.urlsafe_b64decode(body))
         return CommandOffer(cluster, AllowedCommand(tuple(words), config))
-
-    def _with_signature(self, offer: CommandOffer, period: int) -> str:
-        content = [offer.cluster, offer.command.words, offer.command.config]
-        body = base64.urlsafe_b64encode(json.dumps(content, ensure_ascii=False).encode()).decode()
-        return f"{body}.{self._signature(body, period)}"
 
     def _signature(self, body: str, period: int) -> str:
         return hmac.new(self._key, f"{period}.{body}".encode(), hashlib.sha256).hexdigest()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,36 +15,19 @@ from headroom.schemas.records import record
 from headroom.schemas.tables import MIGRATION_GROUPS, MIGRATION_PROGRESS
 
 
-@dataclass(frozen=True)
-class MigrationMoment:
-    """The newest tick up to a moment that has migrations.
-
-    Attributes:
-        tick_ms: time of the tick, epoch milliseconds.
-        partitions: progress of every partition, by topic and partition.
-    """
-
-    tick_ms: int
-    partitions: tuple[MigrationProgress, ...]
-
-
-@dataclass(frozen=True)
-class _GroupRow:
-    """A row of ``gold/migration_groups``: the group, and the partition that it reads."""
-
-    topic: str
-    partition: int
-    progress: GroupProgress
-
-
-def migrations_at(tables: OpenTables, moments: MomentReader, cluster: str, at_ms: int) -> MigrationMoment | None:
-    """Return the migrations to a cluster at the newest tick up to a time; None if there was none.
+def migrations_at(
+    tables: OpenTables, moments: MomentReader, cluster: str, at_ms: int
+) -> tuple[int, Sequence[MigrationProgress]] | None:
+    """Return the newest tick up to a time that has migrations to a cluster, with them; None if there was none.
 
     Args:
         tables: tables of the store.
         moments: finds the tick.
         cluster: name of the cluster.
         at_ms: the time, epoch milliseconds.
+
+    Returns:
+        Time of the tick, epoch milliseconds, and the progress of every partition, by topic and partition.
 
     Raises:
         HeadroomError: a table cannot be read, or a row of it cannot be used.
@@ -55,13 +37,13 @@ def migrations_at(tables: OpenTables, moments: MomentReader, cluster: str, at_ms
         return None
     sql = f"SELECT * FROM data WHERE {in_range(cluster, tick_ms, tick_ms)} ORDER BY topic, partition"
     groups: dict[TopicPartition, list[GroupProgress]] = defaultdict(list)
-    for row in tables.records(MIGRATION_GROUPS, f'{sql}, "group"', _group_row):
-        groups[TopicPartition(row.topic, row.partition)].append(row.progress)
-    return MigrationMoment(tick_ms, tuple(tables.records(MIGRATION_PROGRESS, sql, partial(_progress, groups))))
+    for partition, group in tables.records(MIGRATION_GROUPS, f'{sql}, "group"', _group):
+        groups[partition].append(group)
+    return tick_ms, tables.records(MIGRATION_PROGRESS, sql, partial(_progress, groups))
 
 
-def _group_row(row: Mapping[str, Any]) -> _GroupRow:
-    return _GroupRow(row["topic"], row["partition"], record(GroupProgress, row))
+def _group(row: Mapping[str, Any]) -> tuple[TopicPartition, GroupProgress]:
+    return TopicPartition(row["topic"], row["partition"]), record(GroupProgress, row)
 
 
 def _progress(groups: Mapping[TopicPartition, list[GroupProgress]], row: Mapping[str, Any]) -> MigrationProgress:

@@ -150,11 +150,7 @@ def leader_switches(tables: OpenTables, ticks: TickRange) -> list[SwitchedPartit
     sql = _SWITCHES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
     switches = tables.records(THROTTLE_HEADROOM, sql, partial(record, SwitchedPartitions))
     topic = ticks.topic
-    return [s for s in switches if topic is None or any(_topic(name) == topic for name in s.names)]
-
-
-def _topic(name: str) -> str:
-    return name.rpartition("-")[0]
+    return [s for s in switches if topic is None or any(name.rpartition("-")[0] == topic for name in s.names)]
 
 
 @dataclass(frozen=True)

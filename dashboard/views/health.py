@@ -96,11 +96,8 @@ def _collection(site: Site, address: Address, at_ms: int) -> Iterator[Term]:
         yield Term("Skipped ticks", text, Tone.WARNING)
     if end.unanswered:
         named = [f"broker {broker} ({reason})" for broker, reason in sorted(end.unanswered.items())]
-        yield Term("Did not answer", "; ".join(named[:_MOST_NAMED]) + _more(len(named)), Tone.WARNING)
-
-
-def _more(named: int) -> str:
-    return f"; and {named - _MOST_NAMED:,} more" if named > _MOST_NAMED else ""
+        more = f"; and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+        yield Term("Did not answer", "; ".join(named[:_MOST_NAMED]) + more, Tone.WARNING)
 
 
 def _row(site: Site, address: Address, table: Table, at_ms: int) -> Row:

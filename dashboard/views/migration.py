@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headroom.alerts.recommendations.commands import changing_command, headroom_migration_run
 from headroom.alerts.recommendations.migrations import MOST_TOPICS
@@ -64,24 +64,26 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
         HeadroomError: a table cannot be read.
     """
     cluster, at_ms = site.cluster(address), site.at_ms(address)
-    found = migrations_at(site.tables, site.moments, cluster, at_ms)
-    if found is None:
+    migrations = migrations_at(site.tables, site.moments, cluster, at_ms)
+    if migrations is None:
         return [Paragraph(_empty_text(cluster))]
+    tick_ms, partitions = migrations
+    by_name = _by_name(partitions)
     rows = sorted(
-        (_row(partition, found.tick_ms) for partition in found.partitions),
+        (_row(partition, tick_ms) for partition in partitions),
         key=lambda row: (_ORDER[MigrationVerdict(row["verdict"])], row["topic"], row["partition"]),
     )
-    shown = [row for row in rows if _is_shown(row, address)]
-    note = f"Read at {moment_text(found.tick_ms)}."
+    shown = [row for row in rows if address.shows(row["topic"], row["verdict"])]
+    note = f"Read at {moment_text(tick_ms)}."
     if len(shown) < len(rows):
         note = f"{note} {len(shown)} of {len(rows)} partitions match."
     moment = site.moment(address)
     stale: list[Block] = []
-    if moment is not None and moment.tick_ms - found.tick_ms > _STALE_MS:
-        text = f"Nothing was read of migrations since {moment_text(found.tick_ms)}: the last one is over, or unread."
+    if moment is not None and moment.tick_ms - tick_ms > _STALE_MS:
+        text = f"Nothing was read of migrations since {moment_text(tick_ms)}: the last one is over, or unread."
         stale.append(Paragraph(text, Tone.UNKNOWN))
-    summaries = [Paragraph(*_summary(name, own, found.tick_ms)) for name, own in _by_name(found.partitions).items()]
-    commands = _commands(found.partitions, site.watched(cluster).config) if address.at is None and not stale else []
+    summaries = [Paragraph(*_summary(name, own, tick_ms)) for name, own in by_name.items()]
+    commands = _commands(by_name, site.watched(cluster).config) if address.at is None and not stale else []
     table = DataTable("migration", "Partitions", _COLUMNS, shown, "No partition matches.", note)
     return [*stale, *summaries, table, *commands]
 
@@ -101,10 +103,10 @@ def _by_name(partitions: Sequence[MigrationProgress]) -> dict[str, list[Migratio
     return dict(sorted(by_name.items()))
 
 
-def _commands(partitions: Sequence[MigrationProgress], config: str | None) -> list[Commands]:
+def _commands(by_name: Mapping[str, Sequence[MigrationProgress]], config: str | None) -> list[Commands]:
     """Return what continues, shields or withdraws each migration; nothing that deletes or gives records up."""
     blocks: list[Commands] = []
-    for name, own in _by_name(partitions).items():
+    for name, own in by_name.items():
         named = ["--name", shell_quoted(name)]
         topics, methods = sorted({partition.topic for partition in own}), {partition.method for partition in own}
         if len(methods) == 1 and len(topics) <= MOST_TOPICS and any(p.status in _GOES_ON for p in own):
@@ -152,10 +154,6 @@ def _risk_text(partitions: Sequence[MigrationProgress]) -> str:
         f"{lost:,} offsets are lost, a leader switch now would lose {at_risk:,}{of_unknown}, and retention "
         f"{overtaken:,}"
     )
-
-
-def _is_shown(row: Row, address: Address) -> bool:
-    return (address.topic or "") in row["topic"] and address.state in (None, row["verdict"])
 
 
 def _written_on(partition: MigrationProgress) -> str | None:

@@ -49,7 +49,7 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     moment, running = site.moment(address), carried_out_now(site, address)
     if moment is None:
         return [*running, NO_TICK]
-    rows = [row for row in _rows(moment) if _is_shown(row, address)]
+    rows = [row for row in _rows(moment) if address.shows(row["topic"], row["state"])]
     filtered = len(rows) < len(moment.replicas)
     notes = [f"{len(rows)} of {len(moment.replicas)} new replicas match."] if filtered else []
     if moment.replicas_ms < moment.tick_ms:
@@ -62,10 +62,6 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
         config = site.watched(site.cluster(address)).config
         blocks.append(Commands("Cancel all running moves", [changing_command(["reassign cancel --all"], config)]))
     return blocks
-
-
-def _is_shown(row: Row, address: Address) -> bool:
-    return (address.topic or "") in row["topic"] and address.state in (None, row["state"])
 
 
 def _rows(moment: ClusterMoment) -> list[Row]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.timeline import (
     MOST_EVENTS,
-    AlertStep,
     ProgressPoint,
     RangeEvents,
     ThrottleStep,
@@ -116,7 +115,8 @@ def _events(site: Site, ticks: TickRange, happened: RangeEvents) -> Iterator[Row
         yield _event(switch.tick_ms, "leader", Tone.QUIET, text)
     yield from _changes(rate_changes(site.tables, ticks))
     for step in happened.alerts:
-        yield _event(step.tick_ms, "alert", _alert_tone(step), f"{step.state} {step.severity}: {step.summary}.")
+        tone = Tone.GOOD if step.state == AlertState.RESOLVED.value else SEVERITY_TONES[Severity.of(step.severity)]
+        yield _event(step.tick_ms, "alert", tone, f"{step.state} {step.severity}: {step.summary}.")
     sql = _STEPS_SQL.format(
         cluster=sql_text(ticks.cluster), first_ms=ticks.first_ms, last_ms=ticks.last_ms, most=MOST_EVENTS
     )
@@ -150,7 +150,3 @@ def _changes(changes: Sequence[ThrottleStep]) -> Iterator[Row]:
 
 def _rate(bytes_per_s: float | None) -> str:
     return "none" if bytes_per_s is None else rate_text(bytes_per_s)
-
-
-def _alert_tone(step: AlertStep) -> Tone:
-    return Tone.GOOD if step.state == AlertState.RESOLVED.value else SEVERITY_TONES[Severity.of(step.severity)]

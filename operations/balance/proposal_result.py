@@ -51,19 +51,6 @@ class PricedBatch:
 
 
 @dataclass(frozen=True)
-class FirstActions:
-    """Which of the first actions are carried out; all if nothing is given.
-
-    Attributes:
-        count: number of them; None: not given.
-        in_band: ids of the brokers that they bring into their bands; None: not given.
-    """
-
-    count: int | None = None
-    in_band: frozenset[int] | None = None
-
-
-@dataclass(frozen=True)
 class LeftOut:
     """Partitions that are in no action.
 
@@ -201,7 +188,11 @@ def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
 
 
 def proposal_result(
-    cluster: BalanceCluster, request: ProposalRequest, finish_within_s: float | None, first: FirstActions
+    cluster: BalanceCluster,
+    request: ProposalRequest,
+    finish_within_s: float | None = None,
+    first: int | None = None,
+    in_band: frozenset[int] | None = None,
 ) -> ProposalResult:
     """Return the proposal with its price.
 
@@ -209,14 +200,15 @@ def proposal_result(
         cluster: the cluster.
         request: goals and limits.
         finish_within_s: time in which all batches should end, seconds; None if it does not matter.
-        first: which actions to carry out.
+        first: number of the first actions that are carried out; None: all, or as many as ``in_band`` takes.
+        in_band: ids of the brokers that the first actions bring into their bands; None: not given.
 
     Raises:
         HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
     """
     proposal = search(cluster, request)
-    reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
-    chosen, goals = _prefix_length(proposal, first.count if reached is None else reached), proposal.goals.goals
+    reached = None if in_band is None else prefix_in_band(proposal, in_band)
+    chosen, goals = _prefix_length(proposal, first if reached is None else reached), proposal.goals.goals
     capacity = cluster.settings.cluster.replication_capacity
     wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, _least_network(proposal.model))
     copies = CopyLimits(replication_bytes_per_s=request.limits(cluster.settings).replication_bytes_per_s)
@@ -250,8 +242,8 @@ def proposal_result(
         limited=request.max_bytes is not None or request.max_moves is not None,
         elections_only=request.elections_only,
         asked_goals=request.goals,
-        in_band=first.in_band,
-        reaches_band=None if first.in_band is None else reached is not None,
+        in_band=in_band,
+        reaches_band=None if in_band is None else reached is not None,
     )
 
 

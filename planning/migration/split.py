@@ -142,7 +142,7 @@ def route(split: Split, offsets: Iterable[int | None]) -> Routed:
             its fate is unknown.
     """
     places = [place(split, offset) for offset in offsets]
-    sides = [found and found.side for found in places]
+    sides = [at and at.side for at in places]
     kept, moved, held = (
         tuple(index for index, side in enumerate(sides) if side == wanted) for wanted in ("origin", "target", None)
     )

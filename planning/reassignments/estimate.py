@@ -262,14 +262,14 @@ def _loads_of_others(
         if role is Role.LEADER or broker not in placement.before
     }
     sums, others = traffic.worst, limiting - {load.broker_role for load in loads}
-    found = []
+    other_loads = []
     for index in np.flatnonzero(sums.behind > 0).tolist():
         role = traffic.broker_role(index)
         own = _rate_in_force(state, role)
         if role not in others or (in_flight and own is None):
             continue
         known = not sums.unknown[index]
-        found.append(
+        other_loads.append(
             ThrottleLoad(
                 broker=role.broker,
                 role=role.role,
@@ -284,7 +284,7 @@ def _loads_of_others(
                 known_required_bytes_per_s=float(sums.required[index]),
             )
         )
-    return found
+    return other_loads
 
 
 def _rate_in_force(state: ClusterState, role: BrokerRole) -> int | None:

@@ -172,8 +172,8 @@ class AgreementReader:
         was_at_end = self.at_end
         records = self._consumer.poll(timeout_ms=timeout_ms).get(self._partition, [])
         try:
-            for found in records:
-                self._keep(read_migration_record(found.offset, found.key, found.value))
+            for record in records:
+                self._keep(read_migration_record(record.offset, record.key, record.value))
         except HeadroomError as error:
             # The records behind it may change what it says.
             self.failure = error

@@ -150,12 +150,12 @@ class RoutedConsumer:
             if partition not in assigned or partition not in self._readings:
                 continue
             reading = self._readings[partition]
-            found = reading.place(offset)
-            if found is None or found.side == "origin":
+            place = reading.place(offset)
+            if place is None or place.side == "origin":
                 end = reading.end_in_use()
                 on_origin[partition] = OffsetAndMetadata(offset if end is None else min(offset, end))
             else:
-                on_target[partition] = OffsetAndMetadata(found.offset)
+                on_target[partition] = OffsetAndMetadata(place.offset)
                 if not reading.is_passed and _asks_origin(reading.split):
                     passed[partition] = OffsetAndMetadata(reading.split.end_offset)  # type: ignore[union-attr]
         failure: KafkaError | None = None
@@ -239,8 +239,8 @@ class RoutedConsumer:
         end = reading.end_in_use()
         if reading.cluster != "target" and end is not None:
             reading.next_offset = min(reading.next_offset, end)
-        found = reading.place(reading.next_offset)
-        if (found and found.side) != reading.cluster:
+        place = reading.place(reading.next_offset)
+        if (place and place.side) != reading.cluster:
             self._go(partition, reading, reading.next_offset)
 
     def _place_assigned(self) -> None:
@@ -310,20 +310,20 @@ class RoutedConsumer:
 
     def _go(self, partition: TopicPartition, reading: RoutedPartition, offset: int) -> None:
         """Continue at a client offset, on its cluster."""
-        found = reading.place(offset)
-        before, reading.cluster = reading.cluster, None if found is None else found.side
+        place = reading.place(offset)
+        before, reading.cluster = reading.cluster, None if place is None else place.side
         reading.next_offset = offset
-        if found is None or found.side == "origin":
+        if place is None or place.side == "origin":
             self._target.pause(partition)
-        if found is not None and found.side == "target":
-            reading.skipped += found.skipped
-            reading.next_offset = offset + found.skipped
-            self._target.seek(partition, found.offset)
+        if place is not None and place.side == "target":
+            reading.skipped += place.skipped
+            reading.next_offset = offset + place.skipped
+            self._target.seek(partition, place.offset)
             self._target.resume(partition)
         if "origin" in (before, reading.cluster):
             self._assign_origin()
-        if found is not None and found.side == "origin":
-            self._origin.seek(partition, found.offset)
+        if place is not None and place.side == "origin":
+            self._origin.seek(partition, place.offset)
 
     def _assign_origin(self) -> None:
         read = [partition for partition, reading in self._readings.items() if reading.cluster == "origin"]
@@ -348,9 +348,9 @@ class RoutedConsumer:
         for cluster, poll in polls if self._is_origin_first else polls[::-1]:
             left = max_records - sum(map(len, records.values()))
             if left > 0:
-                for partition, found in poll(0 if records else waits[cluster], left).items():
+                for partition, polled in poll(0 if records else waits[cluster], left).items():
                     # A partition that has just left the origin may have records of both.
-                    records[partition] = records.get(partition, []) + found
+                    records[partition] = records.get(partition, []) + polled
         return records
 
     def _poll_target(self, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[Any]]:
@@ -359,8 +359,8 @@ class RoutedConsumer:
         records = self._target.poll(timeout_ms=timeout_ms, max_records=max_records)
         # New partitions may come with records from where the group has not been placed yet.
         return {
-            partition: self._readings[partition].of_target(found)
-            for partition, found in records.items()
+            partition: self._readings[partition].of_target(polled)
+            for partition, polled in records.items()
             if self._is_placed(partition) and self._readings[partition].cluster == "target"
         }
 
@@ -369,8 +369,8 @@ class RoutedConsumer:
         records = self._origin.poll(timeout_ms=timeout_ms, max_records=max_records)
         counted = {
             partition: kept
-            for partition, found in records.items()
-            if self._is_placed(partition) and (kept := self._readings[partition].of_origin(found))
+            for partition, polled in records.items()
+            if self._is_placed(partition) and (kept := self._readings[partition].of_origin(polled))
         }
         for partition, reading in list(self._readings.items()):
             if reading.cluster == "origin":

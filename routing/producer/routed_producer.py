@@ -252,8 +252,15 @@ class RoutedProducer:
         if new:
             routes = {topic: dict(by_partition) for topic, by_partition in self._routes.items()}
             for name in new:
-                routes.setdefault(name.topic, {})[name.partition] = route = self._new_route(TopicPartition(*name))
+                route = PartitionRoute(
+                    TopicPartition(*name),
+                    self._origin,
+                    self._target,
+                    self._reporter.acknowledged,
+                    self._max_held_bytes,
+                )
                 route.adopt(splits[name])
+                routes.setdefault(name.topic, {})[name.partition] = route
             self._is_guarded = False
             self._routes = routes
         for topic, by_partition in self._routes.items():
@@ -282,9 +289,6 @@ class RoutedProducer:
         for topic in sorted(self._left):
             self._target.partitions_for(topic)
         return refused
-
-    def _new_route(self, name: TopicPartition) -> PartitionRoute:
-        return PartitionRoute(name, self._origin, self._target, self._reporter.acknowledged, self._max_held_bytes)
 
     def _guard(self, answer: Any, topic: str, record: RoutedRecord) -> Any:
         route = self._routes.get(topic, {}).get(answer._produce_future.topic_partition.partition)

@@ -13,7 +13,6 @@ from headroom.alerts.inputs.migrations import MigrationInputs
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, PartitionEvidence, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
-from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.keys import Role, TopicPartition
 from headroom.schemas.text.amounts import clock_text, rate_text
@@ -138,9 +137,10 @@ class ThrottleAtRisk(Rule):
 
     def _unknown_arrivals(self, tick: RuleInputs) -> set[Subject]:
         """Return the alerts on switches of migrations that cannot be evaluated now."""
+        partitions = () if tick.migrations is None else tick.migrations.partitions
         unread = {
             partition.migration
-            for partition in _partitions(tick.migrations)
+            for partition in partitions
             if partition.left_offsets is None or partition.target_name is None
         }
         return {
@@ -182,10 +182,6 @@ class ThrottleAtRisk(Rule):
             cause="throttle at risk",
             weight=need_bytes_per_s - throttle,
         )
-
-
-def _partitions(migrations: MigrationInputs | None) -> Sequence[MigrationProgress]:
-    return () if migrations is None else migrations.partitions
 
 
 def _exceeding_rate(leader: ThrottleStatus, more_bytes_per_s: float) -> float | None:

@@ -23,7 +23,7 @@ from headroom.cli.balance.proposal.files import write_files
 from headroom.cli.balance.proposal.options import ProposalOptions
 from headroom.cli.balance.proposal.text_view import print_proposal
 from headroom.operations.balance.cluster import BalanceCluster
-from headroom.operations.balance.proposal_result import FirstActions, proposal_result
+from headroom.operations.balance.proposal_result import proposal_result
 from headroom.planning.balance.model import ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import observed_cluster
 from headroom.planning.balance.observation.loads import observed_loads
@@ -52,7 +52,7 @@ def main() -> None:
     began_s = time.monotonic()
     loads = observed_loads(state, read_load_history(settings, now_ms), {})
     cluster = BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=True)
-    result = proposal_result(cluster, _NO_OPTIONS, None, FirstActions())
+    result = proposal_result(cluster, _NO_OPTIONS)
     files = write_files(folder / "proposal", result)
     with redirect_stdout(io.StringIO()):
         print_proposal(result, files, None)

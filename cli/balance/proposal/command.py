@@ -17,7 +17,7 @@ from headroom.cli.common.changing import print_notes
 from headroom.cli.common.options import MAX_DURATION_S, config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.parameters import BrokerIds, Duration, WholeNumber
-from headroom.operations.balance.proposal_result import FirstActions, proposal_result
+from headroom.operations.balance.proposal_result import proposal_result
 from headroom.operations.balance.proposal_store import store_proposal
 from headroom.operations.balance.saved_state import write_loads
 
@@ -98,9 +98,8 @@ def propose(
         write_loads(save_state, cluster.state, cluster.loads)
     # Millions of objects that stay make every collection slow, and the process ends soon.
     gc.disable()
-    result = proposal_result(
-        cluster, options, finish_within, FirstActions(prefix, None if in_band is None else frozenset(in_band))
-    )
+    brokers = None if in_band is None else frozenset(in_band)
+    result = proposal_result(cluster, options, finish_within, prefix, brokers)
     files = write_files(folder, result) if folder is not None else []
     if plot is not None:
         write_gain_plot(plot, result.proposal)

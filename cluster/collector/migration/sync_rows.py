@@ -27,8 +27,8 @@ def sync_rows(facts: MigrationFacts, trails: SyncTrails, now_ms: int) -> list[Ro
     for agreement in followed:
         ids = _ids(facts, agreement)
         if trails.topic_id is not None and ids is not None and len(rows) < _MOST_ROWS:
-            found = trails.waiting(agreement.name, most, now_ms)
-            rows += [_row(agreement, sync, trails.topic_id, ids) for sync in found if sync.leader_epoch is not None]
+            waiting = trails.waiting(agreement.name, most, now_ms)
+            rows += [_row(agreement, sync, trails.topic_id, ids) for sync in waiting if sync.leader_epoch is not None]
     return rows
 
 

@@ -132,7 +132,7 @@ def _change(
         return change(own)
     with journalled_agreements(settings, migration, command, on_note) as agreements:
         # Read again: a run that was under way until now is fenced.
-        found = change(agreements.own())
-        kept = [one for one in found.after.values() if one is not None]
-        agreements.write(kept, [found.before[name] for name, one in found.after.items() if one is None])
-    return replace(found, executed=True)
+        changed = change(agreements.own())
+        kept = [one for one in changed.after.values() if one is not None]
+        agreements.write(kept, [changed.before[name] for name, one in changed.after.items() if one is None])
+    return replace(changed, executed=True)

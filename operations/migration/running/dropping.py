@@ -36,12 +36,12 @@ def droppable(running: RunningClusters, settings: Settings, own: Agreements) -> 
             rule = "is shielded" if one.shielded else f"is {one.status}, and not aged"
             raise HeadroomError(str(one.name), f"{rule}: its topic on the origin is not deleted", "Run until aged.")
     clusters = running.both()
-    found = clusters.origin_topics
+    on_origin = clusters.origin_topics
     ids = {one.topic: (one.origin_cluster_id, one.origin_topic_id) for one in own.values()}
-    there = {topic: found.topics[topic] for topic in ids if topic in found.topics}
+    there = {topic: on_origin.topics[topic] for topic in ids if topic in on_origin.topics}
     for topic, described in there.items():
         cluster_id, topic_id = ids[topic]
-        if found.cluster_id != cluster_id or topic_id is None or described.topic_id != topic_id:
+        if on_origin.cluster_id != cluster_id or topic_id is None or described.topic_id != topic_id:
             rule = "is not certainly the one that was agreed about, by its id and that of its cluster"
             raise HeadroomError(f"topic {topic} on {running.origin.subject}", rule, "Delete it by hand, if it is.")
     require_all_agreed(own, there)

@@ -93,14 +93,14 @@ def partly_agreed(
     if not called:
         return {}
     try:
-        found = running.origin.topics()
+        on_origin = running.origin.topics()
     except HeadroomError:
         return {}
     partly = {}
     for topic, of_topic in called.items():
-        there, first = found.topics.get(topic), of_topic[0]
+        there, first = on_origin.topics.get(topic), of_topic[0]
         # One that was replaced ends the run, later.
-        is_same = found.cluster_id == first.origin_cluster_id and there and there.topic_id == first.origin_topic_id
+        is_same = on_origin.cluster_id == first.origin_cluster_id and there and there.topic_id == first.origin_topic_id
         known = {one.partition for one in of_topic}
         if there and is_same and there.leaders.keys() - known:
             partly[topic] = known
@@ -171,11 +171,11 @@ def require_cluster_ids(clusters: MigrationClusters) -> tuple[str, str]:
     Raises:
         HeadroomError: one is unknown.
     """
-    found = clusters.origin_topics.cluster_id, clusters.target_topics.cluster_id
-    for cluster, cluster_id in zip((clusters.origin, clusters.target), found, strict=True):
+    ids = clusters.origin_topics.cluster_id, clusters.target_topics.cluster_id
+    for cluster, cluster_id in zip((clusters.origin, clusters.target), ids, strict=True):
         if cluster_id is None:
             raise HeadroomError(cluster.subject, "reports no cluster id", "See that its brokers are up; run it again.")
-    return str(found[0]), str(found[1])
+    return str(ids[0]), str(ids[1])
 
 
 def _new_topics(clusters: MigrationClusters, missing: Sequence[TopicOnBoth]) -> tuple[NewMigrationTopic, ...]:
@@ -218,8 +218,8 @@ def create_agreement_topic(running: RunningClusters, settings: Settings, on_note
         HeadroomError: it was not created, or another one of its name does not keep what is agreed.
     """
     target = running.target
-    if MIGRATIONS_TOPIC in (found := target.topics()).names:
-        _require_kept(target.rules([MIGRATIONS_TOPIC]).get(MIGRATIONS_TOPIC), found.topics[MIGRATIONS_TOPIC])
+    if MIGRATIONS_TOPIC in (on_target := target.topics()).names:
+        _require_kept(target.rules([MIGRATIONS_TOPIC]).get(MIGRATIONS_TOPIC), on_target.topics[MIGRATIONS_TOPIC])
         return False
     replicas = min(_MAX_REPLICAS, target.broker_count())
     step = _topic_step(MIGRATIONS_TOPIC, target.subject, None, 1)

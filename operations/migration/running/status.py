@@ -111,8 +111,8 @@ def migration_status(
     facts = replace(facts, syncs=_last_syncs(running, facts))
     read_ms = clock_ms()
     # Nothing is cut off, because it goes into no message.
-    found = [reading_of_row(row, read_ms) for row in migration_rows(facts, most=sys.maxsize)]
-    readings = [reading for reading in found if reading is not None]
+    of_rows = [reading_of_row(row, read_ms) for row in migration_rows(facts, most=sys.maxsize)]
+    readings = [reading for reading in of_rows if reading is not None]
     evaluated = tuple(_evaluate(reading, one) for reading, one in zip(readings, own, strict=True))
     return MigrationStatusResult(evaluated, tuple(_routers(own, reader)), read_ms)
 
@@ -176,14 +176,14 @@ def _evaluate(reading: MigrationReading, agreement: PartitionAgreement) -> Evalu
 
 
 def _routers(own: Sequence[PartitionAgreement], reader: AgreementReader) -> list[RouterStatus]:
-    found: list[RouterStatus] = []
+    routers: list[RouterStatus] = []
     for migration in sorted({one.migration for one in own}):
         agreed = agreed_numbers(reader.reports, migration)
         of_it = [one for one in own if one.migration == migration]
         named = {name for one in of_it for name in one.routers}
         missing = {name for one in of_it for name in missing_routers(one, agreed)}
-        found += [
+        routers += [
             RouterStatus(migration, name, reader.reports.get(name), name in named, name in missing)
             for name in sorted(named | set(agreed))
         ]
-    return found
+    return routers

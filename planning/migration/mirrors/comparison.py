@@ -196,6 +196,6 @@ class _Comparison:
             self._lost += number
 
 
-def _is_changed(expected: RecordDigest, found: RecordDigest) -> bool:
+def _is_changed(expected: RecordDigest, actual: RecordDigest) -> bool:
     """Return whether a record is another one with its value or its headers changed."""
-    return expected.key == found.key and expected.timestamp_ms == found.timestamp_ms
+    return expected.key == actual.key and expected.timestamp_ms == actual.timestamp_ms

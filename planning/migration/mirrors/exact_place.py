@@ -52,10 +52,10 @@ def exact_place(
         if first_copy is None and following and record == following[0]:
             first_copy = offset
         window.append((offset, record))
-        if following and [found for _, found in window] == list(following):
+        if following and [record for _, record in window] == list(following):
             return ExactPlace(window[0][0], True)
     if first_copy is None:
         return None if after_before is None else ExactPlace(after_before, False)
-    rest = [found for offset, found in window if offset >= first_copy]
+    rest = [record for offset, record in window if offset >= first_copy]
     is_at_end = window[0][0] <= first_copy and rest == list(following[: len(rest)])
     return ExactPlace(first_copy, True) if is_at_end else None

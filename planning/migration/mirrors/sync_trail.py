@@ -224,15 +224,15 @@ def linked_to(kept: Collection[tuple[int, int | None, int, int]], first: int) ->
     Returns:
         Offsets on the origin and on the target. Syncs without an unbroken chain of links to the first one are missing.
     """
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     reach: int | None = None
     last: int | None = None
     for offset, after, origin, target in sorted(kept, key=lambda one: one[0], reverse=True):
         if offset < first and offset != last:
             if reach is None or reach > offset:
                 break
-            found.append((origin, target))
+            pairs.append((origin, target))
         last = offset
         begins = offset if after is None else after
         reach = begins if reach is None else min(reach, begins)
-    return found[::-1]
+    return pairs[::-1]

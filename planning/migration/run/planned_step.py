@@ -42,9 +42,9 @@ def planned_step(
 def _routed_step(
     agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
 ) -> RunStep:
-    found = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
+    ready = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
     other_routers = bool(terms.routers) and set(terms.routers) != set(agreement.routers)
-    if found.step is NextStep.AGREE_AGAIN or other_routers:
+    if ready.step is NextStep.AGREE_AGAIN or other_routers:
         reading = _steady(agreement, reading_of(seen))
         end = None if reading is None else end_offset(reading.end, reading.offsets_per_s, terms.prepare_s)
         if end is None:
@@ -52,8 +52,8 @@ def _routed_step(
         routers = terms.routers or agreement.routers
         again = replace(agreement, end_offset=end, number=number, routers=routers)
         return RunStep(replace(again, **_terms_of(reading)))
-    if found.step is NextStep.WAIT:
-        return RunStep(waits_for=_routers_text(found.missing))
+    if ready.step is NextStep.WAIT:
+        return RunStep(waits_for=_routers_text(ready.missing))
     return _start(agreement, seen.target.end)
 
 
@@ -130,9 +130,9 @@ def _end_by_now(reading: OriginReading, now_ms: int) -> int | None:
 
 def _start_of_ignored(agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int]) -> RunStep:
     # Its end offset is for good, wherever the log of an origin that is back ends.
-    found = readiness(agreement, agreed, agreement.end_offset)
-    if found.missing:
-        return RunStep(waits_for=_routers_text(found.missing))
+    ready = readiness(agreement, agreed, agreement.end_offset)
+    if ready.missing:
+        return RunStep(waits_for=_routers_text(ready.missing))
     is_linked = agreement.method == MigrationMethod.LINKED
     return _start(agreement, agreement.end_offset if is_linked else seen.target.end)
 

@@ -22,8 +22,9 @@ def used_step(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerm
     is_migrated = agreement.status == MigrationStatus.MIGRATED
     # An origin that still gets records is not ignored: they would be lost.
     if agreement.ignore_origin or (terms.ignore_origin and (is_migrated or seen.is_origin_down)):
-        end_known = agreement.end_offset is not None
-        return _age(agreement) if end_known else RunStep(waits_for="the end offset, which only the origin has")
+        if agreement.end_offset is None:
+            return RunStep(waits_for="the end offset, which only the origin has")
+        return RunStep(replace(agreement, ignore_origin=True, status=MigrationStatus.AGED.value))
     if not seen.is_origin_up:
         return RunStep(waits_for="the origin to answer")
     if agreement.end_offset is None:
@@ -103,7 +104,3 @@ def _seal(agreement: PartitionAgreement, seen: SeenPartition, limit: int | None)
     if is_short(agreement, seen):
         return RunStep(waits_for="the origin's log, which ends before its end offset, to come back or to stay")
     return RunStep(waits_for="retention on the origin")
-
-
-def _age(agreement: PartitionAgreement) -> RunStep:
-    return RunStep(replace(agreement, ignore_origin=True, status=MigrationStatus.AGED.value))
