@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from headroom.cli.common.output import echo, partition_json
@@ -152,5 +153,5 @@ def _reader_json(reader: PlannedReader) -> dict[str, Any]:
         "active": reader.active,
         "left_offsets": reader.left_offsets,
         "read_offsets_per_s": reader.read_offsets_per_s,
-        "retention": None if reader.retention is None else vars(reader.retention),
+        "retention": None if reader.retention is None else asdict(reader.retention),
     }

@@ -129,8 +129,8 @@ class _Topic:
         target = _of_agreement(facts.target, agreement.target_cluster_id)
         self.facts = facts
         self.most = most
-        self.origin = _Side(origin, topic)
-        self.target = _Side(target, topic)
+        self.origin = _TopicOnCluster(origin, topic)
+        self.target = _TopicOnCluster(target, topic)
         # Beside a target that does not answer now it would be of another time.
         self.earlier_target = None if target.now is None else facts.earlier_target
         self.columns = {
@@ -144,7 +144,7 @@ class _Topic:
         self.groups = None if readers is None else [_Group(group, origin, target) for group in readers]
 
 
-class _Side:
+class _TopicOnCluster:
     """One cluster, for the partitions of a topic.
 
     Args:

@@ -28,7 +28,7 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     numbers = _numbers(believed)
     can_go, why = removable(believed, numbers)
     verdict, reason = verdict_of(believed, numbers, can_go, why)
-    return numbers.judged(can_go, verdict, reason)
+    return numbers.evaluated(can_go, verdict, reason)
 
 
 def _without_doubtful_origin(reading: MigrationReading) -> MigrationReading:

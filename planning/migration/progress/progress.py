@@ -75,7 +75,7 @@ class GroupProgress:
         return None if self.left_offsets is None else self.left_offsets == 0
 
 
-# Not frozen for the same reason; changed only by ``judged``.
+# Not frozen for the same reason; changed only by ``evaluated``.
 @dataclass(slots=True)
 class MigrationProgress:
     """One partition of a migration; offsets are None if unknown.
@@ -138,7 +138,7 @@ class MigrationProgress:
     write_bytes_per_s: float | None = None
     target_topic: str | None = None
 
-    def judged(self, removable: bool | None, verdict: MigrationVerdict, reason: str) -> MigrationProgress:
+    def evaluated(self, removable: bool | None, verdict: MigrationVerdict, reason: str) -> MigrationProgress:
         """Return these numbers with what follows from them.
 
         Nobody else has them yet, so they are completed and not copied.
