@@ -279,8 +279,8 @@ def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> No
     machine.engine.inputs("c").balances = Dated([balance(2, 10, 3), balance(3, 10, unavailable=2)], machine.wall_ms())
     machine.tick([])
     assert {e.kind for e in machine.engine.active()} == {"leader_imbalance", "preferred_leader_unavailable"}
-    # Counted at second 0: young up to second 60, and not at second 61, from which on it is 900 s to second 961.
-    assert machine.tick([], 959) == []
+    # Counted at second 0: young up to second 300, and not at second 301, from which on it is 900 s to second 1201.
+    assert machine.tick([], 1199) == []
     assert machine.tick([]) == ["resolved", "resolved"]
     why = "; ended, for the balance of leaders is no longer known: it was not counted for 15 min"
     assert all(event.summary.endswith(why) for event in machine.events[-2:])
