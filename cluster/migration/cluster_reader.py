@@ -195,7 +195,8 @@ class ClusterReader:
         def name_on_origin(name: TopicPartition) -> TopicPartition:
             return TopicPartition(origin_names[name.topic], name.partition)
 
-        groups, committed = None, {}
+        groups: Mapping[str, bool | None] | None = None
+        committed: Mapping[str, Mapping[TopicPartition, int]] = {}
         if not wanted.is_logs_only:
             self._read_rules(cluster, topics)
             groups, committed = self._groups(cluster, topics)
