@@ -163,7 +163,8 @@ class EvaluatedPath:
     @contextmanager
     def read(self, batch: Any) -> Any:
         rows: Any = [
-            {"cluster": "c", "tick_ms": at, "end_offset": at, "record_ms": at, "migrations": 0} for at in batch
+            {"cluster": "c", "tick_ms": at, "end_offset": at, "record_ms": at, "migrations": 0, "sent_migrations": None}
+            for at in batch
         ]
         ticks = [("c", at) for at in batch]
         yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
