@@ -141,9 +141,9 @@ class MigrationCluster:
     def log_offsets(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, LogOffsets]:
         """Return the offsets of all partitions of topics; what a leader does not report is None."""
         by_leader = _by_leader(topics)
-        start, end = self._list_offsets(by_leader, START), self._list_offsets(by_leader, END)
-        stable = self._list_offsets(by_leader, END, committed=True)
-        newest = self._list_offsets(by_leader, NEWEST, min_version=WITH_NEWEST)
+        start, end = _known(self._list_offsets(by_leader, START)), _known(self._list_offsets(by_leader, END))
+        stable = _known(self._list_offsets(by_leader, END, committed=True))
+        newest = _known(self._list_offsets(by_leader, NEWEST, min_version=WITH_NEWEST))
         return {
             name: LogOffsets(
                 start[name].offset if name in start else None,
@@ -157,7 +157,7 @@ class MigrationCluster:
     def log_ends(self, topics: Mapping[str, MigratingTopic]) -> tuple[dict[TopicPartition, int], float]:
         """Return the log ends of all partitions of topics, and when they were read, monotonic seconds."""
         before_s = time.monotonic()
-        ends = {name: found.offset for name, found in self._list_offsets(_by_leader(topics), END).items()}
+        ends = {name: found.offset for name, found in _known(self._list_offsets(_by_leader(topics), END)).items()}
         return ends, (before_s + time.monotonic()) / 2
 
     def epoch_ends(
@@ -227,7 +227,7 @@ class MigrationCluster:
             HeadroomError: its leader did not answer, or is another broker.
         """
         leader = topics[name.topic].leaders.get(name.partition)
-        found = {} if leader is None else self._listed({leader: [name]}, time_ms)
+        found = {} if leader is None else self._list_offsets({leader: [name]}, time_ms)
         if name not in found:
             raise HeadroomError(f"{name} on {self.subject}", "has no leader that answers", "See that it has a leader.")
         return found[name].offset if found[name].offset >= 0 else None
@@ -274,16 +274,6 @@ class MigrationCluster:
         committed: bool = False,
         min_version: int = WITH_ISOLATION,
     ) -> dict[TopicPartition, ListedOffset]:
-        found = self._listed(by_leader, which, committed, min_version)
-        return {name: listed for name, listed in found.items() if listed.offset >= 0}
-
-    def _listed(
-        self,
-        by_leader: Mapping[int, Iterable[TopicPartition]],
-        which: int,
-        committed: bool = False,
-        min_version: int = WITH_ISOLATION,
-    ) -> dict[TopicPartition, ListedOffset]:
         """Return what leaders answer; the offset is below 0 where there is none."""
         return self._answers(
             by_leader,
@@ -318,6 +308,11 @@ class MigrationCluster:
 
 def _names(topics: Mapping[str, MigratingTopic]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition) for topic, own in topics.items() for partition in own.leaders]
+
+
+def _known(answers: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, ListedOffset]:
+    """Return the answers that have an offset."""
+    return {name: listed for name, listed in answers.items() if listed.offset >= 0}
 
 
 def _by_leader(

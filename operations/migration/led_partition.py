@@ -41,8 +41,7 @@ class LedPartition:
         self.cluster = cluster
         self.name = name
         self._topic_id = topic.topic_id
-        # Of this partition alone: a topic may have thousands, which are asked one after another.
-        self._topic = replace(topic, leaders={name.partition: topic.leaders.get(name.partition)})
+        self._topic = self._alone(topic)
         self._wait = wait
 
     def range(self, committed: bool) -> tuple[int, int]:
@@ -102,4 +101,8 @@ class LedPartition:
             return
         if found.topic_id != self._topic_id:
             raise recreated_error(topic, self.cluster.subject)
-        self._topic = replace(found, leaders={self.name.partition: found.leaders.get(self.name.partition)})
+        self._topic = self._alone(found)
+
+    def _alone(self, topic: MigratingTopic) -> MigratingTopic:
+        """Return a topic with this partition alone: it may have thousands, which are asked one after another."""
+        return replace(topic, leaders={self.name.partition: topic.leaders.get(self.name.partition)})

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from benchmarks.groups.fuzz.made import tick as fuzzed_tick
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.watched_cluster import WatchedCluster
-from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.tables import (
@@ -45,6 +44,7 @@ from headroom.streaming.transforms.migrations import (
 from headroom.streaming.transforms.moves.write_rate import with_write_rate
 from tests.spark.support import ListTopic, checkpoint, examples, frame, rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records
+from tests.unit.builders.migration_progress import reading_of_row
 from tests.unit.fakes.alert_path_listener import CallingListener
 
 FUZZED = {m["kind"]: m for m in fuzzed_tick("c1", TICK_MS)}

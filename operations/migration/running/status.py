@@ -21,7 +21,7 @@ from headroom.operations.migration.syncs import read_mirror_syncs
 from headroom.operations.progress import ProgressReceiver
 from headroom.planning.migration.agreement import acknowledged_ends, agreed_numbers, missing_routers
 from headroom.planning.migration.progress.judgement import migration_progress
-from headroom.planning.migration.progress.message_row import reading_of_row
+from headroom.planning.migration.progress.message_row import readings_of_rows
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.migration.progress.reading import MigrationReading
 from headroom.routing.agreement import AgreementReader
@@ -111,7 +111,7 @@ def migration_status(
     facts = replace(facts, syncs=_last_syncs(running, facts))
     read_ms = clock_ms()
     # Nothing is cut off, because it goes into no message.
-    of_rows = [reading_of_row(row, read_ms) for row in migration_rows(facts, most=sys.maxsize)]
+    of_rows = readings_of_rows(migration_rows(facts, most=sys.maxsize), read_ms)
     readings = [reading for reading in of_rows if reading is not None]
     evaluated = tuple(_evaluate(reading, one) for reading, one in zip(readings, own, strict=True))
     return MigrationStatusResult(evaluated, tuple(_routers(own, reader)), read_ms)

@@ -33,30 +33,6 @@ class ReaderRetention:
     enough_retention_ms: int | None = None
 
 
-def reader_retention(
-    rules: TopicRules | None,
-    log: LogOffsets,
-    newest_age_s: float | None,
-    end_offset: int | None,
-    reached_in_s: float | None,
-    committed: int,
-    read_offsets_per_s: float | None,
-) -> ReaderRetention:
-    """Return what retention does to a reader that goes on at its rate.
-
-    Args:
-        rules: settings of the topic; None if unknown.
-        log: log of the partition.
-        newest_age_s: age of the newest record, seconds; None if unknown.
-        end_offset: agreed end offset; None if unknown.
-        reached_in_s: seconds until the log gets there; None if unknown.
-        committed: committed offset of the reader.
-        read_offsets_per_s: rate at which it reads, offsets per second; None if unknown.
-    """
-    retention = LogRetention(rules, log, newest_age_s, end_offset, reached_in_s)
-    return retention.of_reader(committed, read_offsets_per_s)
-
-
 class LogRetention:
     """What retention does to the readers of one partition, of which there may be many.
 
@@ -115,10 +91,8 @@ class LogRetention:
             # Retention by size may delete at any time: how much a record takes on the disk is unknown here.
             return ReaderRetention(None, gone if rules.retention_bytes < 0 else None, gone)
         kept_s = self._kept_s
-        lost_now, lost_later = (
-            _lost(now, self._kept_now_s, read_offsets_per_s),
-            _lost(later, kept_s, read_offsets_per_s),
-        )
+        lost_now = _lost(now, self._kept_now_s, read_offsets_per_s)
+        lost_later = _lost(later, kept_s, read_offsets_per_s)
         if lost_now is None or lost_later is None:
             return ReaderRetention(kept_s, None, gone)
         lost = max(lost_now, lost_later)

@@ -149,11 +149,6 @@ def readings_of_rows(rows: Sequence[Row], tick_ms: int) -> list[MigrationReading
     return [_reading(row, tick_ms, common) for row in rows]
 
 
-def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
-    """Return ``readings_of_rows`` of one row."""
-    return readings_of_rows([row], tick_ms)[0]
-
-
 def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None:
     get = row.get
     routers = common.names_of("routers", get("routers"))

@@ -1,10 +1,17 @@
-"""Progress of migrating partitions for tests of rules and pages."""
+"""Readings and progress of migrating partitions for tests."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from headroom.planning.migration.progress.message_row import Row, readings_of_rows
 from headroom.planning.migration.progress.progress import GroupProgress, MigrationProgress, MigrationVerdict
+from headroom.planning.migration.progress.reading import MigrationReading
+
+
+def reading_of_row(row: Row, tick_ms: int) -> MigrationReading | None:
+    """Return ``readings_of_rows`` of one row."""
+    return readings_of_rows([row], tick_ms)[0]
 
 
 def progress(partition: int = 0, **more: Any) -> MigrationProgress:

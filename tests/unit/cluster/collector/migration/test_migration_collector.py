@@ -16,13 +16,13 @@ from headroom.cluster.migration.cluster_reader import ClusterReader, ClusterRead
 from headroom.planning.migration.agreement import acknowledged_ends
 from headroom.planning.migration.mirrors.sync_trail import SyncReading, SyncRecord
 from headroom.planning.migration.progress.judgement import migration_progress
-from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import AcknowledgedEnd, PartitionAgreement, RouterReport
 from headroom.schemas.tick_messages import REQUIRED, row_columns
+from tests.unit.builders.migration_progress import reading_of_row
 
 NAME = TopicPartition("orders", 0)
 AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700_000, 0, "migrating", routers=("a", "b"))

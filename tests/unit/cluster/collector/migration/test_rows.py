@@ -9,11 +9,11 @@ from typing import Any
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
 from headroom.cluster.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.log_size import LogSize
-from headroom.planning.migration.progress.message_row import reading_of_row
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import PartitionAgreement
+from tests.unit.builders.migration_progress import reading_of_row
 
 NAME, OTHER = TopicPartition("orders", 0), TopicPartition("payments", 0)
 AGREED = PartitionAgreement("m", 1, "o", "t", "orders", 0, None, None, 700, 0, "migrating")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.migration.plan.retention import ReaderRetention, reader_retention
+from headroom.planning.migration.plan.retention import LogRetention, ReaderRetention
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 
 HOUR_MS = 3_600_000
@@ -31,7 +31,7 @@ def found(
     reached_in_s: float | None = 300.0,
 ) -> ReaderRetention:
     """The paper's partition: 100,000 + 2,000/s x 300 s = 700,000."""
-    return reader_retention(own, log, age_s, end, reached_in_s, committed, rate)
+    return LogRetention(own, log, age_s, end, reached_in_s).of_reader(committed, rate)
 
 
 def test_a_reader_that_is_slower_than_retention_loses_the_rest() -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from benchmarks.groups.fuzz.made import tick
 from headroom.planning.migration.progress.judgement import migration_progress
-from headroom.planning.migration.progress.message_row import rate_of, reading_of_row, readings_of_rows
+from headroom.planning.migration.progress.message_row import rate_of, readings_of_rows
 from headroom.planning.migration.readings import LogOffsets
 from headroom.schemas.tick_messages import row_columns
+from tests.unit.builders.migration_progress import reading_of_row
 
 TICK_MS = 1_000_000_000
 (ROW,) = next(message["rows"] for message in tick("c", TICK_MS) if message["kind"] == "migrations")
