@@ -28,8 +28,8 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# A watch, or Spark in another way, beside brokers with traffic: it keeps two cores busy. Two of them wait for each
-# other: side by side they took longer than one after the other, and several times as long on a slow machine.
+# A watch, or Spark in another way, beside brokers with traffic: it keeps two cores busy. Each runs alone, because what it
+# shows is a matter of seconds: beside the brokers of other tests, a slow machine did in minutes what takes seconds.
 _HEAVY = (
     "test_watch",
     "test_demo",

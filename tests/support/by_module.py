@@ -13,7 +13,7 @@ class ByModule(LoadScopeScheduling):
 
     Attributes:
         spread: modules whose tests have nothing in common: any worker gets any of them.
-        heavy: modules of which one runs at a time, because each keeps all cores busy by itself.
+        heavy: modules that keep all cores busy by themselves: one runs at a time, after all others, with nothing beside.
     """
 
     spread: frozenset[str] = frozenset()
@@ -40,13 +40,19 @@ class ByModule(LoadScopeScheduling):
             self._reschedule(other)
         return crashed
 
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Note that a test has ended; the last worker may have waited for that with the heavy ones."""
+        super().mark_test_complete(node, item_index, duration)
+        for other in self.assigned_work:
+            if other is not node:
+                self._reschedule(other)
+
     def _reschedule(self, node: WorkerController) -> None:
-        """Give a worker its next tests; end it once only those are left that may not run beside another worker's."""
-        if self.workqueue and self._next_for(node) is None:
-            if not node.shutting_down:
-                node.shutdown()
-            return
-        super()._reschedule(node)
+        """Give a worker its next tests; once only heavy ones are left, end it, or let the last one wait for others."""
+        if not self.workqueue or self._next_for(node) is not None:
+            super()._reschedule(node)
+        elif not node.shutting_down and any(not o.shutting_down for o in self.assigned_work if o is not node):
+            node.shutdown()
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Give a worker the first tests in the queue that may run now."""
@@ -55,9 +61,12 @@ class ByModule(LoadScopeScheduling):
             super()._assign_work_unit(node)
 
     def _next_for(self, node: WorkerController) -> str | None:
+        light = next((scope for scope in self.workqueue if not self._is_heavy(scope)), None)
+        if light is not None:
+            return light
         others = (work for other, work in self.assigned_work.items() if other is not node)
-        taken = any(self._is_heavy(scope) and not all(unit.values()) for work in others for scope, unit in work.items())
-        return next((scope for scope in self.workqueue if not (taken and self._is_heavy(scope))), None)
+        is_alone = all(all(unit.values()) for work in others for unit in work.values())
+        return next(iter(self.workqueue), None) if is_alone else None
 
     def _is_heavy(self, scope: str) -> bool:
         return Path(scope.partition("::")[0]).stem in self.heavy
