@@ -28,8 +28,8 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# A watch, or Spark in another way, beside brokers with traffic: it keeps two cores busy. Each runs alone, because what it
-# shows is a matter of seconds: beside the brokers of other tests, a slow machine did in minutes what takes seconds.
+# A watch, or Spark in another way, beside brokers with traffic: it keeps two cores busy. Each runs alone: beside the
+# brokers of other tests a slow machine took minutes for what they expect within seconds.
 _HEAVY = (
     "test_watch",
     "test_demo",

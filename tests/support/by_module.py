@@ -13,7 +13,7 @@ class ByModule(LoadScopeScheduling):
 
     Attributes:
         spread: modules whose tests have nothing in common: any worker gets any of them.
-        heavy: modules that keep all cores busy by themselves: one runs at a time, after all others, with nothing beside.
+        heavy: modules that keep all cores busy by themselves: one at a time, alone, after all others.
     """
 
     spread: frozenset[str] = frozenset()
