@@ -44,9 +44,9 @@ _BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, Leade
 _LOAD_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, BrokerLoadRule))
 _MIGRATION_KINDS = frozenset(rule.kind for rule in MIGRATION_RULES)
 _RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
-_NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
-_NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
-_NO_MIGRATION = "ended, because no migration is agreed about any more"
+_NOT_COUNTED = "ended: {} has been unknown for {}"
+_NOT_CONFIGURED = "ended: no configuration names cluster {} any more"
+_NO_MIGRATION = "ended: no migration is agreed any more"
 _Tick = tuple[int, Mapping[BrokerRole, ThrottleLoad]]
 
 

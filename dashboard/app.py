@@ -274,7 +274,7 @@ def _invalid_text(error: RequestValidationError) -> str:
     value = one_line(str(first.get("input")), _VALUE_CHARACTERS)
     keys = ", ".join(Address.model_fields)
     if first["type"] == "extra_forbidden":
-        return f"{key} is no key of an address. There are: {keys}."
+        return f"{key} is not a key of an address. There are: {keys}."
     return f"{key}={value} is not valid: {first['msg']}."
 
 

@@ -52,17 +52,17 @@ def read_json(file: Path, remedy: str, unreadable: str = _OTHER) -> Any:
 
     Args:
         file: the file.
-        remedy: remedy if it is no JSON.
+        remedy: remedy if it is not valid JSON.
         unreadable: remedy if it cannot be read.
 
     Raises:
-        HeadroomError: the file cannot be read, or is no JSON.
+        HeadroomError: the file cannot be read, or is not valid JSON.
     """
     text = read_text(file, unreadable)
     try:
         return parse_json(text)
     except ValueError as error:
-        raise HeadroomError(str(file), f"is no JSON ({error})", remedy) from None
+        raise HeadroomError(str(file), f"is not valid JSON ({error})", remedy) from None
 
 
 def write_own(file: Path, text: str, is_own: Callable[[bytes], bool], what: str) -> None:

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from headroom.schemas.keys import TopicPartition
+
+
+def target_of(replicas: Iterable[int], removing: Collection[int]) -> tuple[int, ...]:
+    """Return the replicas after a reassignment, the preferred leader first.
+
+    Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: during a reassignment, the replicas are the target replicas
+    in their order, followed by the removing ones.
+
+    Args:
+        replicas: current replicas in their order.
+        removing: replicas that the reassignment removes.
+    """
+    return tuple(broker for broker in replicas if broker not in removing)
+
+
+def before_of(replicas: Iterable[int], adding: Collection[int]) -> tuple[int, ...]:
+    """Return the replicas without those that a reassignment adds; their order may differ from before it.
+
+    Args:
+        replicas: current replicas in their order.
+        adding: replicas that the reassignment adds.
+    """
+    return tuple(broker for broker in replicas if broker not in adding)
 
 
 class Reassigned:
@@ -39,16 +64,13 @@ class Reassigned:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas after the running reassignment, the preferred leader first.
-
-        Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: the target replicas come first, then the removing ones.
-        """
-        return tuple(broker for broker in self.replicas if broker not in self.removing)
+        """The replicas after the running reassignment, the preferred leader first."""
+        return target_of(self.replicas, self.removing)
 
     @property
     def before(self) -> tuple[int, ...]:
         """The replicas without those that a running reassignment adds; their order may differ from before it."""
-        return tuple(broker for broker in self.replicas if broker not in self.adding) if self.adding else self.replicas
+        return before_of(self.replicas, self.adding) if self.adding else self.replicas
 
     @property
     def is_under_replicated(self) -> bool:

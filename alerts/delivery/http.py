@@ -132,7 +132,8 @@ def header_secret(secret: Secret, setting: str) -> str | None:
     """
     value = secret()
     if value is not None and not (value.isascii() and value.isprintable()):
-        raise HeadroomError(setting, "has a character that no header can carry", "Put it right.")
+        remedy = "Remove that character from the secret."
+        raise HeadroomError(setting, "has a character that no header can carry", remedy)
     return value
 
 

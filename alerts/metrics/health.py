@@ -63,10 +63,10 @@ def _old_ticks(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Iterator
     for name, limits in clusters.items():
         tick = now.ticks.get(name)
         if tick is None and since_start_s >= limits.first_s:
-            yield f"cluster {name}: no tick was judged in the {since_start_s:.0f} s since the start"
+            yield f"cluster {name}: no tick was evaluated in the {since_start_s:.0f} s since the start"
         elif tick is not None and tick.age_s(now.now_ms) >= limits.stale_s:
             age_s = tick.age_s(now.now_ms)
-            yield f"cluster {name}: its last tick that was judged is {age_s:.0f} s old, limit {limits.stale_s:.0f} s"
+            yield f"cluster {name}: its last evaluated tick is {age_s:.0f} s old, limit {limits.stale_s:.0f} s"
 
 
 def _long_batch(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:

@@ -19,7 +19,7 @@ _OVERLOADED_RATIO = 2.0
 
 _COLLECTOR = "the collector: does it run, and does it reach the brokers (its log, `headroom check`)"
 _TOPIC = "the cluster that holds the ticks topic: is it within reach of both"
-_MACHINE = "the process that judges (`headroom watch`): is its machine overloaded"
+_MACHINE = "the process that evaluates ticks (`headroom watch`): is its machine overloaded"
 
 
 def is_missing(missing_s: float, limit_s: float, batch_s: float | None) -> bool:
@@ -128,15 +128,15 @@ class MissingTicks:
         if self.tick_ms is None:
             since = duration_text((self.now_ms - self.judged_ms) / 1000)
             start = clock_text(self.judged_ms)
-            return f"no tick of cluster {self.cluster} was judged since the start at {start}, {since} ago"
+            return f"no tick of cluster {self.cluster} was evaluated since the start at {start}, {since} ago"
         ago = duration_text(max(0, self.now_ms - self.tick_ms) / 1000)
-        return f"the last tick of cluster {self.cluster} that was judged is of {clock_text(self.tick_ms)}, {ago} ago"
+        return f"the last evaluated tick of cluster {self.cluster} is of {clock_text(self.tick_ms)}, {ago} ago"
 
     def _cause(self) -> str:
         if self.long_batch_s is not None:
             return f"; ticks have come, but their batch has been worked on for {duration_text(self.long_batch_s)}"
         if self.late_s is not None:
-            return f"; that one was judged {duration_text(self.late_s)} late"
+            return f"; that one was evaluated {duration_text(self.late_s)} late"
         return ""
 
     def _overload(self) -> str:

@@ -38,11 +38,11 @@ class StoreUnwritable(Rule):
                     kind=self.kind,
                     subject="store",
                     severity=Severity.CRITICAL,
-                    summary=f"Alerts go on, but nothing is kept: {trouble}",
+                    summary=f"Alerts continue, but nothing is stored: {trouble}",
                     evidence=StoreTroubleEvidence(trouble=trouble),
                     recommendation=tick.recommender.no_throttle_change(
-                        "make the place writable again: room on its disk, its rights, its mount; all goes on by itself "
-                        "then",
+                        "make the place writable again: free space on its disk, its permissions, its mount; everything "
+                        "then continues by itself",
                         Action.CHECK,
                     ),
                     hold_s=0.0,

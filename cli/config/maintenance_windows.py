@@ -33,7 +33,7 @@ def maintenance_windows(value: Any, origin: str) -> tuple[MaintenanceWindow, ...
 def _window(table: Mapping[str, Any], origin: str) -> MaintenanceWindow:
     for name in table:
         if name not in _READERS:
-            raise HeadroomError(f"{name} of {origin}", "is no setting", suggestion(name, _READERS))
+            raise HeadroomError(f"{name} of {origin}", "is not a setting", suggestion(name, _READERS))
     for item in fields(MaintenanceWindow):
         if item.default is MISSING and item.name not in table:
             raise HeadroomError(f"{item.name} of {origin}", "is not set", "A window needs days, at and lasts.")

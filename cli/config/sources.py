@@ -95,7 +95,7 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
     if not isinstance(table, dict):
         raise _not_a_table(section, sections, file)
     if section not in sections:
-        raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", suggestion(section, sections))
+        raise HeadroomError(f"[{section}] in {file}", "is not a section of the settings", suggestion(section, sections))
     names = [name for (known_section, name) in all_keys() if known_section == section]
     inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]
     values: dict[Key, RawValue] = {}
@@ -105,7 +105,7 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
         elif name in names:
             values[section, name] = RawValue(value, f"{section}.{name} in {file}")
         else:
-            raise HeadroomError(f"{section}.{name} in {file}", "is no setting", suggestion(name, [*names, *inner]))
+            raise HeadroomError(f"{section}.{name} in {file}", "is not a setting", suggestion(name, [*names, *inner]))
     return values
 
 
@@ -139,11 +139,11 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
     values: dict[Key, RawValue] = {}
     for name, text in environ.items():
         if text and name in one_underscore:
-            raise HeadroomError(f"environment variable {name}", "is no setting", f"Write {one_underscore[name]}.")
+            raise HeadroomError(f"environment variable {name}", "is not a setting", f"Write {one_underscore[name]}.")
         if not is_setting(name) or not text:
             continue
         if name not in known:
-            raise HeadroomError(f"environment variable {name}", "is no setting", suggestion(name, known))
+            raise HeadroomError(f"environment variable {name}", "is not a setting", suggestion(name, known))
         key, default = known[name]
         origin = f"{'.'.join(key)} in the environment ({name})"
         if isinstance(default, dict):

@@ -235,7 +235,7 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
     for broker, address in settings.collect.endpoints.items():
         errors = list(quantity_errors(("collect", "endpoints"), broker, parse_id))
         for error in errors:
-            yield SettingError(error.key, f"has a name that is no broker id: {error.rule}", 'Write 1 = "host:port".')
+            yield SettingError(error.key, f"has a name that is not a broker id: {error.rule}", 'Write 1 = "host:port".')
         # Brokers are looked up by their number as it is usually written.
         if not errors and broker != str(parse_id(broker)):
             rule = f"has the name {broker!r}, which no broker has"

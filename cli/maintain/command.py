@@ -16,6 +16,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.maintain.repair import print_failed, print_repairs, repair_store
 from headroom.cli.watch.pipeline import require_store
 from headroom.schemas.config import Settings
+from headroom.schemas.text.amounts import size_text
 from headroom.streaming.delta.locations import require_present, require_writable
 from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
 from headroom.streaming.session_profile import SessionProfile
@@ -100,4 +101,4 @@ def _row(one: MaintenanceResult | MaintenanceFailure) -> tuple[str, ...]:
     if isinstance(one, MaintenanceFailure):
         return one.table, "?", "?", "?", f"failed: {one.reason}"
     kept = "the beginning" if one.dropped_before is None else str(one.dropped_before)
-    return one.table, str(one.files_before), str(one.files_after), f"{one.bytes_after / 1e6:.1f} MB", kept
+    return one.table, str(one.files_before), str(one.files_after), size_text(one.bytes_after), kept

@@ -149,7 +149,7 @@ def read_topics(file: Path) -> list[str]:
     entries = document.get("topics") if isinstance(document, dict) and document.get("version", 1) == 1 else None
     names = [entry.get("topic") if isinstance(entry, dict) else None for entry in entries or ()]
     if not isinstance(entries, list) or not all(isinstance(name, str) and name for name in names) or not names:
-        raise HeadroomError(str(file), "is no list of topics of version 1", _FORMAT)
+        raise HeadroomError(str(file), "is not a list of topics of version 1", _FORMAT)
     twice = [str(name) for name, count in Counter(names).items() if count > 1]
     if twice:
         raise HeadroomError(str(file), f"names {', '.join(twice[:_SHOWN])} more than once", "Name each topic once.")

@@ -90,7 +90,8 @@ def _error(failed: Mapping[TopicPartition, str]) -> HeadroomError | None:
     if not failed:
         return None
     reasons = "; ".join(sorted(set(failed.values())))
-    return HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", "Look at it, then try again.")
+    remedy = "See the brokers' logs, then try again."
+    return HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", remedy)
 
 
 def _cancel_json(cancelled: CancelPlan, failed: Mapping[TopicPartition, str]) -> dict[str, object]:

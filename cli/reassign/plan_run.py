@@ -112,7 +112,7 @@ force_option = click.option(
     "--force", is_flag=True, help="Run with a throttle that is too low, or go on with a run of another machine."
 )
 cancel_option = click.option(
-    "--cancel-on-stop", is_flag=True, help="Ctrl-C cancels the batch at hand, instead of waiting for its end."
+    "--cancel-on-stop", is_flag=True, help="Ctrl-C cancels the current batch, instead of waiting for its end."
 )
 
 cleared_option = click.option(
@@ -121,7 +121,7 @@ cleared_option = click.option(
     default=IfCleared.RESTORE.value,
     show_default=True,
     callback=lambda _context, _parameter, value: IfCleared(value),
-    help="When others clear the throttle while partitions move: set it again, cancel the batch at hand and end, or "
+    help="When others clear the throttle while partitions move: set it again, cancel the current batch and end, or "
     "leave it until the next batch.",
 )
 
@@ -213,8 +213,8 @@ def _print_planned(planned: PlannedRun, cluster: str, text: TextStream) -> None:
 
 def _execute(planned: PlannedRun, runner: PlanRunner, options: RunOptions) -> RunResult:
     again = options.again()
-    at_hand = "cancels" if options.request.cancel_on_stop else "ends after"
-    first = f"Stopping: the run {at_hand} the batch at hand. Again ends it at once; then to go on: {again}"
+    first_stop = "Cancelling" if options.request.cancel_on_stop else "Stopping after"
+    first = f"{first_stop} the current batch. Press Ctrl-C again to stop now. To continue: {again}"
     progress = ProgressView(console(sys.stderr))
     with stopping(first) as stop:
         return runner.execute(

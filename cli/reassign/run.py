@@ -81,7 +81,7 @@ def run(
     it goes on where it was. To end such a run instead: headroom reassign clean.
 
     No further batch begins after a lost replica, a full disk, or outside reassign.window. Ctrl-C ends the run after the
-    batch at hand, a second one at once.
+    current batch, a second one at once.
 
     \b
     Example:  headroom reassign run move.json --throttle 50MB

@@ -65,7 +65,7 @@ def report(
         raise HeadroomError(settings.store.path, rule, "Name another by --cluster, or correct store.path.")
     begin_ms = newest_ms - _HOUR_MS if first_ms is None else first_ms
     if not FIRST_MS <= begin_ms <= newest_ms <= LAST_MS:
-        rule = f"is no range: {moment_text(begin_ms)} to {moment_text(newest_ms)}"
+        rule = f"is not a range: {moment_text(begin_ms)} to {moment_text(newest_ms)}"
         raise HeadroomError("--from and --to", rule, "Give a start before the end.")
     text = made(site, TickRange(name, begin_ms, newest_ms, topic)).lstrip()
     write_own(file, text, lambda content: content.startswith(_BEGINNING), "a report")

@@ -43,12 +43,10 @@ class BrokerAnswer(NamedTuple):
     """The answer of the first broker that gave one.
 
     Attributes:
-        node: id of that broker.
         answer: its answer, which may be an error of any kind but NotController.
         failures: error of each broker that was tried before, by id.
     """
 
-    node: int
     answer: Any
     failures: Mapping[int, KafkaError]
 
@@ -177,7 +175,7 @@ class BrokerFailover:
                 continue
             if error_code(answer) != NotControllerError.errno:
                 self._note_responder(node, _is_controller_sought(failures))
-                return BrokerAnswer(node, answer, failures)
+                return BrokerAnswer(answer, failures)
             failures[node] = NotControllerError()
         raise NoAnswerError(failures)
 

@@ -14,6 +14,7 @@ from headroom.cluster.connection.controller_requests import ControllerRequest
 from headroom.cluster.connection.failover import BrokerFailover, MetadataError
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.reassigned import target_of
 
 _SUBJECT = "the reassignments"
 # Limits the size of one answer.
@@ -40,12 +41,8 @@ class Reassignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas after the reassignment, the preferred leader first.
-
-        Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: during the reassignment, the replicas are the target
-        replicas in their order, followed by the removing ones.
-        """
-        return tuple(broker for broker in self.replicas if broker not in self.removing)
+        """The replicas after the reassignment, the preferred leader first."""
+        return target_of(self.replicas, self.removing)
 
 
 def running_reassignments(connection: AdminConnection, wait_s: float) -> list[Reassignment]:

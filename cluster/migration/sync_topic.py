@@ -112,13 +112,13 @@ def sync_records(reader: RecordReader, topic: TopicPartition, begin: int, end: i
         end: offset at which reading ends.
 
     Raises:
-        HeadroomError: the topic could not be read to its end, or one of its records is no offset sync.
+        HeadroomError: the topic could not be read to its end, or one of its records is not an offset sync.
     """
     for record in reader.read(topic, begin, end):
         try:
             sync = parse_offset_sync(record.key, record.value)
         except ValueError as error:
-            rule = one_line(f"its record at offset {record.offset} is no offset sync: {error}", 200)
+            rule = one_line(f"its record at offset {record.offset} is not an offset sync: {error}", 200)
             remedy = (
                 "It may have replaced a rewind, so no sync is used. See who else writes there; --exact needs no sync."
             )
@@ -139,7 +139,7 @@ def read_syncs(
         names: partitions, by their names on the origin.
 
     Raises:
-        HeadroomError: the topic could not be read to its end, or one of its records is no offset sync.
+        HeadroomError: the topic could not be read to its end, or one of its records is not an offset sync.
     """
     syncs: dict[TopicPartition, list[SyncRecord]] = defaultdict(list)
     for sync in sync_records(reader, topic, begin, end):

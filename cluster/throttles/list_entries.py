@@ -149,6 +149,6 @@ class ThrottledListEntries:
             if time.monotonic() >= give_up_s:
                 topics = ", ".join(dict.fromkeys(name.topic for name in late))
                 rule = f"did not read the change back within {self._deadline_s:.0f} s"
-                remedy = "Look at the brokers' state, then run the command again."
+                remedy = "Check the brokers' state, then run the command again."
                 raise HeadroomError(f"topic {topics}", rule, remedy)
             self._sleep(_POLL_S)

@@ -191,7 +191,7 @@ class Actions:
             same = [one for one in self.all() if one.offer == action.offer and one.progress is ActionProgress.CHANGING]
             if same:
                 raise HeadroomError(
-                    "The same command", "is being carried out already", f"Look at /actions/{same[0].action_id}."
+                    "The same command", "is being carried out already", f"See /actions/{same[0].action_id}."
                 )
             self._require_room()
             try:
@@ -202,7 +202,7 @@ class Actions:
                 raise self._not_written(error) from None
 
     def stop(self, action_id: str) -> None:
-        """Ask the command of an action to stop, once, as Ctrl-C does: a run ends after the batch at hand.
+        """Ask the command of an action to stop, once, as Ctrl-C does: a run ends after the current batch.
 
         Raises:
             LookupError: there is no such action.
@@ -217,7 +217,7 @@ class Actions:
             (folder / _STOPPING_FILE).touch(exist_ok=False)
         except FileExistsError:
             raise HeadroomError(
-                "This action", "is stopping already", "Wait for the end of the batch at hand."
+                "This action", "is stopping already", "Wait for the end of the current batch."
             ) from None
         except OSError as error:
             raise self._not_written(error) from None

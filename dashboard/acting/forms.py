@@ -79,7 +79,7 @@ class ActionForm:
         for name, text in values.items():
             field, value = fields.get(name), text.strip()
             if field is None:
-                rule = f"is no field of {self.title}"
+                rule = f"is not a field of {self.title}"
                 raise HeadroomError(printable(name), rule, f"There are: {', '.join(fields)}.")
             if not value:
                 continue

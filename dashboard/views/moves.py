@@ -14,6 +14,7 @@ from headroom.dashboard.views.blocks import NO_TICK, Block, Commands, DataColumn
 from headroom.dashboard.views.headline import bottleneck_text
 from headroom.dashboard.views.runs import carried_out_now
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
+from headroom.schemas.reassigned import before_of, target_of
 from headroom.schemas.text.amounts import clock_text
 
 STATE_TONES = {
@@ -79,8 +80,8 @@ def _row(
 ) -> Row:
     before = after = None
     if replica.replicas is not None and replica.removing is not None:
-        after = [broker for broker in replica.replicas if broker not in replica.removing]
-        before = [broker for broker in replica.replicas if broker not in adding]
+        after = target_of(replica.replicas, replica.removing)
+        before = before_of(replica.replicas, adding)
     return {
         "name": str(replica.name),
         "topic": replica.topic,

@@ -67,7 +67,7 @@ def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
 
 def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLoads:
     if not isinstance(fields, dict):
-        raise HeadroomError(subject, f"{_KEY} is no object", _REMEDY)
+        raise HeadroomError(subject, f"{_KEY} is not an object", _REMEDY)
     try:
         loads = ObservedLoads(
             _COUNT.validate_python(fields.get("wanted_hours"), strict=True),
@@ -81,7 +81,7 @@ def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLo
             _BY_BROKER.validate_python(fields.get("follower_reads_bytes_per_s", {})),
         )
     except (ValidationError, ValueError):
-        raise HeadroomError(subject, f"{_KEY} has rates that are no numbers by partition", _REMEDY) from None
+        raise HeadroomError(subject, f"{_KEY} has rates that are not numbers by partition", _REMEDY) from None
     count = len(state.partitions)
     hours = max(1, len(loads.hours_ms))
     by_hour = [rates.shape for rates in (loads.write, loads.read_by_hour, loads.requests_by_hour) if rates is not None]

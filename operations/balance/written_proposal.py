@@ -61,7 +61,7 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
     try:
         proposal = _parse_proposal(document, str(file))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
+        raise HeadroomError(str(file), f"is not a proposal ({type(error).__name__}: {error})", _REMEDY) from None
     if proposal.cluster != settings.cluster.name:
         rule = f"is for cluster {proposal.cluster}, and these settings are for {settings.cluster.name}"
         raise HeadroomError(str(folder), rule, "Name the settings of that cluster with --config.")
@@ -86,7 +86,7 @@ def _parse_proposal(document: Any, subject: str) -> WrittenProposal:
 def _throttle(value: Any, subject: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise HeadroomError(subject, "has a throttle_bytes_per_s that is no number of bytes", _REMEDY)
+    raise HeadroomError(subject, "has a throttle_bytes_per_s that is not a number of bytes", _REMEDY)
 
 
 def _batch(batch: Mapping[str, Any], subject: str) -> ProposedBatch:

@@ -102,7 +102,7 @@ def _reassignments(client: KafkaAdminClient) -> Check:
     except AuthorizationError:
         return failure("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
     except KafkaError as error:
-        return failure("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
+        return failure("Reassignments", f"{type(error).__name__}: {error}", "See the controller's log.")
     return ok("Reassignments", f"{len(reassignments)} partitions are moving")
 
 

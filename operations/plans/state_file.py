@@ -81,7 +81,7 @@ def state_of_json(document: Any, subject: str) -> ClusterState:
         HeadroomError: it is no state.
     """
     if not isinstance(document, dict) or document.get("version") != STATE_VERSION or not is_id(document["version"]):
-        raise HeadroomError(subject, f"is no saved state of version {STATE_VERSION}", _REMEDY)
+        raise HeadroomError(subject, f"is not a saved state of version {STATE_VERSION}", _REMEDY)
     try:
         # One table at a time, because its name is part of the error.
         table = "brokers"
@@ -123,7 +123,7 @@ def state_of_json(document: Any, subject: str) -> ClusterState:
 
 
 def _strict(adapter: TypeAdapter[_T], value: Any) -> _T:
-    """Return a value of JSON; a text or true is no number, and 1.0 is no id. Raises ValidationError."""
+    """Return a value of JSON; a text or true is not a number, and 1.0 is no id. Raises ValidationError."""
     # Only JSON itself has a strict mode that makes dataclasses of objects.
     return adapter.validate_json(json.dumps(value), strict=True)
 

@@ -11,8 +11,10 @@ from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
 from headroom.cluster.throttles.rates import ROLES
+from headroom.planning.reassignments.run.journal import ThrottledList, rate_subject
 from headroom.planning.reassignments.run.owners import ThrottleOwner
 from headroom.planning.throttles.replica_lists import ReplicaListError, format_replica_list, parse_replica_list
+from headroom.schemas.keys import BrokerRole, LogDirsRate, Role
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ def _own_rates(view: ThrottleState, broker: int, owners: Mapping[str, ThrottleOw
     for role in ROLES:
         rate, source = rate_of(view.of(broker), role)
         if rate is not None and source == "broker":
-            yield LeftRate(broker, role, KEY_OF[role], rate, *_owner(owners, f"broker {broker} as {role}"))
+            owner = _owner(owners, rate_subject(BrokerRole(broker, Role(role))))
+            yield LeftRate(broker, role, KEY_OF[role], rate, *owner)
 
 
 def _default_rates(view: ThrottleState) -> Iterator[LeftRate]:
@@ -118,7 +121,7 @@ def _log_dirs_rates(
     for broker, logs in sorted(reading.brokers.items()):
         rate, source = rate_of(view.of(broker), "log_dirs")
         if rate is not None and source == "broker" and not logs.futures:
-            owner = _owner(owners, f"broker {broker} as log_dirs")
+            owner = _owner(owners, rate_subject(LogDirsRate(broker)))
             yield LeftRate(broker, "log_dirs", KEY_OF["log_dirs"], rate, *owner)
 
 
@@ -133,7 +136,8 @@ def _lists(view: ThrottleState, owners: Mapping[str, ThrottleOwner]) -> Iterator
         ):
             entries = _resting(text, moving.get(topic, set()))
             if entries is not None:
-                yield LeftList(topic, role, key, entries, *_owner(owners, f"topic {topic} as {role}"))
+                owner = _owner(owners, str(ThrottledList(topic, Role(role))))
+                yield LeftList(topic, role, key, entries, *owner)
 
 
 def _owner(owners: Mapping[str, ThrottleOwner], subject: str) -> tuple[str | None, str | None, str | None]:

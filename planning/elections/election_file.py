@@ -37,10 +37,10 @@ def parse_request(text: str, subject: str) -> tuple[TopicPartition, ...]:
     try:
         document = parse_json(text)
     except ValueError as error:
-        raise HeadroomError(subject, f"is no JSON ({error})", remedy) from None
+        raise HeadroomError(subject, f"is not valid JSON ({error})", remedy) from None
     entries = document.get("partitions") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
-        raise HeadroomError(subject, "is no list of partitions to elect", remedy)
+        raise HeadroomError(subject, "is not a list of partitions to elect", remedy)
     partitions = tuple(TopicPartition(entry["topic"], entry["partition"]) for entry in entries)
     twice = sorted(name for name, count in Counter(partitions).items() if count > 1)
     if twice:

@@ -36,7 +36,6 @@ class DirectoryProgress:
         state: state of the replica.
         current: directory that it is in; None if absent or unknown.
         remaining_bytes: bytes still to copy; 0 if done, None if unknown or not on its way.
-        remaining_offsets: offsets of the copy behind the current log; None unless moving.
     """
 
     name: TopicPartition
@@ -45,7 +44,6 @@ class DirectoryProgress:
     state: DirectoryState
     current: str | None = None
     remaining_bytes: int | None = None
-    remaining_offsets: int | None = None
 
 
 def directory_progress(plan: ReassignmentPlan, read: Mapping[int, BrokerLogs]) -> tuple[DirectoryProgress, ...]:
@@ -79,7 +77,7 @@ def replica_progress(name: TopicPartition, broker: int, path: str, logs: BrokerL
     at = None if current is None else current.path
     if future is not None and future.path == path:
         remaining = None if current is None else logs.remaining_bytes(name)
-        return DirectoryProgress(name, broker, path, DirectoryState.MOVING, at, remaining, future.offset_lag)
+        return DirectoryProgress(name, broker, path, DirectoryState.MOVING, at, remaining)
     # With a copy under way to a third directory, the replica does not stay where it is.
     if at == path and future is None:
         return DirectoryProgress(name, broker, path, DirectoryState.DONE, at, 0)

@@ -179,9 +179,9 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     try:
         document = parse_json(text)
     except ValueError as error:
-        raise HeadroomError(subject, f"is no JSON ({error})", _FIX) from None
+        raise HeadroomError(subject, f"is not valid JSON ({error})", _FIX) from None
     if not isinstance(document, dict):
-        raise HeadroomError(subject, "is no JSON object", _FIX)
+        raise HeadroomError(subject, "is not a JSON object", _FIX)
     # Kafka reads a file without a version as version 1.
     version = document.get("version", PLAN_VERSION)
     if version != PLAN_VERSION or not is_id(version):
@@ -200,7 +200,7 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
 
 def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     if not isinstance(entry, dict):
-        raise HeadroomError(subject, f"entry {number} of partitions is no object", _FIX)
+        raise HeadroomError(subject, f"entry {number} of partitions is not an object", _FIX)
     topic: Any = entry.get("topic")
     partition: Any = entry.get("partition")
     replicas: Any = entry.get("replicas")

@@ -99,7 +99,7 @@ def partition_errors(
     for name, target in plan.by_name.items():
         placement = state.partitions.get(name)
         if placement is None:
-            what = "is no partition of its topic" if name.topic in topics else f"has no topic {name.topic}"
+            what = "is not a partition of its topic" if name.topic in topics else f"has no topic {name.topic}"
             yield HeadroomError(str(name), what, "Check the spelling, or remove it from the plan.")
             continue
         if placement.moving and name not in may_move:

@@ -299,7 +299,7 @@ def _whole(value: Any) -> int:
 
 def _amount(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise ValueError("a rate is no number, or is negative")
+        raise ValueError("a rate is not a number, or is negative")
 
 
 def _is_whole(value: Any) -> bool:

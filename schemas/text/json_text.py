@@ -26,10 +26,10 @@ def decode_text(data: bytes) -> str:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8") from None
+        raise ValueError("it is not text in UTF-8") from None
     # UTF-16 without a byte order mark.
     if "\0" in text:
-        raise ValueError("it is no text in UTF-8")
+        raise ValueError("it is not text in UTF-8")
     return text
 
 
@@ -37,8 +37,8 @@ def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is no JSON, is nested too deeply, has a number that JSON does not have or that is too
-            great, or gives a name twice in one object, of which Python's parser would keep the last.
+        ValueError: the text is not valid JSON, is nested too deeply, has a number that JSON does not have or that is
+            too great, or gives a name twice in one object, of which Python's parser would keep the last.
     """
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite)
@@ -63,4 +63,4 @@ def _finite(text: str) -> float:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number in JSON")
+    raise ValueError(f"{constant} is not a number in JSON")

@@ -56,7 +56,7 @@ _HEALTH = """## /health
 200 if healthy, 503 if verdicts are missing, always with the reasons as JSON:
 
 ```json
-{{"status": "unhealthy", "reasons": ["cluster orders: its last tick that was judged is 42 s old, limit 30 s"],
+{{"status": "unhealthy", "reasons": ["cluster orders: its last evaluated tick is 42 s old, limit 30 s"],
  "clusters": {{"orders": {{"tick_age_s": 42.1, "limit_s": 30.0}}}}, "batch_s": null}}
 ```
 

@@ -43,7 +43,7 @@ def without_panic(location: str) -> Iterator[None]:
         raise
     except BaseException as error:
         rule = f"the Delta library failed at it ({cause_of(error)})"
-        remedy = "Look at the room on its disk, at store.path and the rights on it."
+        remedy = "Check the free space on its disk, store.path and its permissions."
         raise HeadroomError(location, rule, remedy) from error
 
 

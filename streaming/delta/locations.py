@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 from headroom.schemas.errors import HeadroomError
 
 # Of a table or folder that cannot be reached.
-STORE_REMEDY = "Look at store.path and the rights on it."
+STORE_REMEDY = "Check store.path and its permissions."
 _LOG = "_delta_log"
 # Size of a commit with some rows: a disk with only a few bytes left counts as full.
 _PROBE_BYTES = 65_536

@@ -26,7 +26,7 @@ from headroom.streaming.durability.aside import ASIDE, free_place
 
 log = logging.getLogger(__name__)
 
-_REMEDY = "Look at store.checkpoint_path, the room on its disk and the rights on it."
+_REMEDY = "Check store.checkpoint_path, the free space on its disk and its permissions."
 _METADATA = "metadata"
 _BATCH = re.compile(r"\d+")
 _VERSION = re.compile(rb"v\d+")

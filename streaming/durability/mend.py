@@ -54,7 +54,7 @@ def mend(location: str) -> list[Damage]:
         # An OSError of the library has a text alone.
         why = (isinstance(error, OSError) and error.strerror) or cause_of(error)
         rule = f"is damaged, and cannot be mended ({why})"
-        remedy = "Look at the room on its disk, at store.path and the rights on it."
+        remedy = "Check the free space on its disk, store.path and its permissions."
         raise HeadroomError(location, rule, remedy) from error
 
 

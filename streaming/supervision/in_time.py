@@ -21,7 +21,7 @@ class NoAnswer(HeadroomError):
     """A location does not answer. Any further call to it, as for the cause, would hang as well."""
 
     def __init__(self, location: str) -> None:
-        super().__init__(location, "does not answer", "Look at its file system: a network mount may hang.")
+        super().__init__(location, "does not answer", "Check its file system: a network mount may hang.")
 
 
 class InTime(Generic[_T]):

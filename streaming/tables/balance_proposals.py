@@ -9,7 +9,7 @@ from headroom.schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.delta.small_table import append_or_error
 
-_REMEDY = "Look at store.path, the room on its disk and the rights on it."
+_REMEDY = "Check store.path, the free space on its disk and its permissions."
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from headroom.streaming.tables.rows import row_records
 
 logger = logging.getLogger(__name__)
 
-_REMEDY = "Look at store.path, the room on its disk and the rights on it; nothing is changed without a journal."
+_REMEDY = "Check store.path, the free space on its disk and its permissions; nothing is changed without a journal."
 
 
 class ActionJournal:

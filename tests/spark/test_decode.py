@@ -225,7 +225,7 @@ def _beyond(column: str) -> list[int]:
     if column not in BOUNDS:
         return []
     least, most = BOUNDS[column]
-    # Beyond 64 bits, or 32, is no number of the column's type, and null.
+    # Beyond 64 bits, or 32, is not a number of the column's type, and null.
     return [least - 1, *([most + 1] if most + 1 not in (2**63, 2**31) else [])]
 
 

@@ -101,7 +101,7 @@ class SlackApi:
             try:
                 content = (await client.api_call(method, **body)).data
             except SlackApiError as error:
-                # Its response is not Slack's if the body is no JSON.
+                # Its response is not Slack's if the body is not valid JSON.
                 content = getattr(error.response, "data", None)
             except Exception as error:
                 if head.status is None:

@@ -20,7 +20,7 @@ _SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNIN
 _CONSEQUENCE = {
     Verdict.STARVED: "get nothing",
     Verdict.LOSING: "fall further behind",
-    Verdict.SLOW: "gain only by the responses that no quota cuts",
+    Verdict.SLOW: "catch up only through whole responses, which no quota truncates",
 }
 
 

@@ -33,10 +33,10 @@ second proposals on these clusters are ``balance_second_plan_random_actions``, a
 and a few partitions with most of the load, ``balance_plan_1000_brokers_s`` that for 100,000 partitions, 1,000 brokers.
 
 **Weeks** (``benchmarks.groups.balance.week``) are 168 hours with daily cycles, with a plan every hour that is carried
-out at once; 20 weeks are drawn, each with partitions of its own. ``balance_week_bytes_ratio`` is the bytes of plans by
-percentiles of 24 hours over those of plans by the last hour, ``balance_week_hours_ratio`` the same of hours after which
-the load of the coming day is out of band, both as medians over the weeks, and ``balance_week_returns`` the replicas
-that returned to a broker which they had left.
+out at once; 20 weeks are drawn, each with partitions of its own. Plans by percentiles of 24 hours are compared with
+plans by the last hour. ``balance_week_bytes_ratio`` is the ratio of their bytes. ``balance_week_hours_ratio`` is the
+ratio of the hours after which the load of the coming day is out of band. Both are medians over the weeks.
+``balance_week_returns`` is the number of replicas that returned to a broker which they had left.
 
 ``--parts`` chooses some of the parts ``time``, ``clusters``, ``greedy``, ``bound`` and ``weeks``.
 """

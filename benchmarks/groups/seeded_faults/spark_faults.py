@@ -120,7 +120,7 @@ SPARK_FAULTS = (
     SeededFault(
         name="malformed-age-stops-job",
         layer="streaming",
-        what="A tick_end whose metadata age is no number stops the record job instead of being null.",
+        what="A tick_end whose metadata age is not a number stops the record job instead of being null.",
         path="streaming/jobs/silver.py",
         old="try_cast({age} AS BIGINT)",
         new="CAST({age} AS BIGINT)",

@@ -72,7 +72,7 @@ def run(
     partitions have replicas that no batch has left behind, a broker of the rest is gone or its metrics are unknown, or
     the rest gains nothing any more. Batches begin in balance.window, and reassign.pause_s apart.
 
-    Run the same command again to go on after an error, Ctrl-C or a crash. Ctrl-C ends it after the batch at hand.
+    Run the same command again to go on after an error, Ctrl-C or a crash. Ctrl-C ends it after the current batch.
 
     \b
     Example:  headroom balance propose --dir balance

@@ -78,7 +78,7 @@ class ChildCommand:
         try:
             return CommandResult(json.loads(text) if code == 0 else None, error)
         except ValueError:
-            return CommandResult(None, "its output is no JSON")
+            return CommandResult(None, "its output is not valid JSON")
 
     def stop(self) -> None:
         """End the process; it has changed nothing but the tables, whose commits are whole."""

@@ -78,7 +78,8 @@ class SyncFollower:
             names: partitions that are followed, by their names on the origin.
 
         Raises:
-            HeadroomError: the topic is on neither cluster, or could not be read, or a record in it is no offset sync.
+            HeadroomError: the topic is on neither cluster, or could not be read, or a record in it is not an offset
+                sync.
         """
         try:
             reading = self._read(names)

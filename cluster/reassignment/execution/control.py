@@ -20,7 +20,7 @@ class IfCleared(str, Enum):
 
     Attributes:
         RESTORE: sets it again.
-        CANCEL: cancels the batch at hand, and ends.
+        CANCEL: cancels the current batch, and ends.
         LEAVE: leaves it until the next batch.
     """
 
@@ -103,7 +103,7 @@ class RunPolicy:
             about batches whose time is unknown. None: no batch is too late.
         adopt: whether to run although reassignments of others are running.
         force: whether to run with a throttle that is known to be too low.
-        cancel_on_stop: whether a stop takes back the batch at hand instead of waiting for its end.
+        cancel_on_stop: whether a stop takes back the current batch instead of waiting for its end.
         if_cleared: what to do when others clear the throttle while partitions move.
         settle_s: how long the cluster and the journal may fail before the run gives up, seconds.
         pause_s: pause between two batches, seconds.

@@ -44,6 +44,7 @@ from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import LostReplicas, RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
+from headroom.schemas.text.amounts import size_text
 from headroom.schemas.text.names import broker_names
 
 _T = TypeVar("_T")
@@ -53,7 +54,6 @@ _STOPPED = "stopped by the operator"
 _DELETION_S, _ROOM_POLL_S = 90.0, 10.0
 _SHOWN_ERRORS = 3
 _ELECTION_TRIES = 3
-_MB = 1e6
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class ReassignmentExecutor:
             return _STOPPED
         record = self._journal.record
         foreign = foreign_moves(snapshot, record)
-        # After a crash: the batch at hand goes on, but takes nothing from others.
+        # After a crash: the current batch goes on, but takes nothing from others.
         copying = {replica.name for replica in copying_of(record, snapshot)}
         moving = {name for name in record.unended_moves if snapshot.moves(name)}.difference(foreign)
         is_at_hand = not (moving | copying).isdisjoint(batch)
@@ -413,9 +413,9 @@ class ReassignmentExecutor:
             copied = self._copies.text(moving, snapshot)
             parts += [copied] * bool(copied)
         if placing:
-            left = remaining_bytes(self._journal.record, snapshot) / _MB
+            left_bytes = remaining_bytes(self._journal.record, snapshot)
             parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")
-            parts += [f"{left:.0f} MB are left between log directories"] * bool(left)
+            parts += [f"{size_text(left_bytes)} are left between log directories"] * bool(left_bytes)
         return "; ".join(parts)
 
     def _retry(self, what: str, call: Callable[[], _T]) -> _T:
@@ -458,7 +458,7 @@ class ReassignmentExecutor:
         return snapshot, moving, placing
 
     def _reason_to_take_back(self) -> str | None:
-        """Return why the batch at hand is to be cancelled; None if it is not."""
+        """Return why the current batch is to be cancelled; None if it is not."""
         if self._stop.is_set() and self._policy.cancel_on_stop:
             return _STOPPED
         return self._throttle.cleared_reason

@@ -58,7 +58,7 @@ class RunThrottle:
         output: where it reports to.
 
     Attributes:
-        cleared_reason: what others have cleared, if the batch at hand is to be cancelled for it; else None.
+        cleared_reason: what others have cleared, if the current batch is to be cancelled for it; else None.
     """
 
     def __init__(self, control: ClusterControl, journal: RunJournal, policy: RunPolicy, output: RunOutput) -> None:
@@ -66,10 +66,10 @@ class RunThrottle:
         self._journal = journal
         self._policy = policy
         self._output = output
-        # Rate of the batch at hand; None: no throttle.
+        # Rate of the current batch; None: no throttle.
         self._rate = policy.throttle_bytes_per_s
         self._reported: set[tuple[BrokerRole, float | None]] = set()
-        # Rates of others that were in force when the batch at hand began, and were enough.
+        # Rates of others that were in force when the current batch began, and were enough.
         self._of_others: frozenset[BrokerRate] = frozenset()
         # What the look before found cleared, and what was left cleared.
         self._cleared = self._left = ClearedThrottle()

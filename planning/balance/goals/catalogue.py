@@ -63,7 +63,7 @@ def find_goals(names: Sequence[str], detect_below: float = float(MIB)) -> tuple[
         detect_below: network rates below which all is well, bytes per second.
 
     Raises:
-        HeadroomError: a name is unknown, a class cannot be loaded, or it is no goal.
+        HeadroomError: a name is unknown, a class cannot be loaded, or it is not a goal.
     """
     built_in = {goal.name: goal for goal in built_in_goals(detect_below)}
     chosen = list(names) or list(built_in)
@@ -95,7 +95,7 @@ def _make_goal(name: str, load: Callable[[], Callable[[], object]]) -> BalanceGo
     except Exception as error:
         raise HeadroomError(f"goal {name}", f"cannot be loaded ({error})", "Correct its module and class.") from error
     if not isinstance(goal, BalanceGoal):
-        raise HeadroomError(f"goal {name}", "is no goal", "Give it the attributes and methods of docs/balance.md.")
+        raise HeadroomError(f"goal {name}", "is not a goal", "Give it the attributes and methods of docs/balance.md.")
     if not goal.weight > 0:
         raise HeadroomError(f"goal {name}", f"has weight {goal.weight}", "Give it a weight above 0.")
     return goal

@@ -64,12 +64,12 @@ class _ScalarColumns:
         for (name, of), values in zip(self._types, columns, strict=False):
             kinds = set(map(type, values))
             if not (kinds <= _ALLOWED[of] or (of == "STRING" and all(issubclass(k, (str, _NONE)) for k in kinds))):
-                raise ValueError(f"{name} is no {of}")
+                raise ValueError(f"{name} is not of type {of}")
             if of not in _NUMBERS and of != "DOUBLE":
                 continue
             known = [value for value in values if value is not None] if _NONE in kinds else values
             if known and not (all(map(isfinite, known)) if of == "DOUBLE" else _are_within(known, *_NUMBERS[of])):
-                raise ValueError(f"{name} is no {of}")
+                raise ValueError(f"{name} is not of type {of}")
 
 
 def _are_within(values: Sequence[int], least: int, most: int) -> bool:
@@ -201,7 +201,7 @@ def _require_values(rows: Sequence[Row]) -> None:
         values = [value for row in rows if (value := row.get(name)) is not None]
         structs = [one for value in values for one in (value if isinstance(value, list) else (value,))]
         if not all(isinstance(struct, dict) for struct in structs):
-            raise ValueError(f"{name} is no object")
+            raise ValueError(f"{name} is not an object")
         columns.require(structs)
 
 

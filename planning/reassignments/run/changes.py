@@ -160,7 +160,7 @@ def listed_entries(text: str | None) -> frozenset[Entry] | None:
     """Return the entries of a list; None for ``*``, which names every replica.
 
     Raises:
-        ValueError: the text is no list.
+        ValueError: the text is not a list.
     """
     if (text or "").strip() == EVERY_REPLICA:
         return None

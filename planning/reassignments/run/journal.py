@@ -141,7 +141,7 @@ def rate_of_subject(subject: str) -> BrokerRate | None:
 
 
 def list_of_subject(subject: str) -> ThrottledList | None:
-    """Return the list of a subject; None if it is no list."""
+    """Return the list of a subject; None if it is not a list."""
     match = _LIST.fullmatch(subject)
     return None if match is None else ThrottledList(match["topic"], Role(match["role"]))
 

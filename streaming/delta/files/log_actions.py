@@ -48,7 +48,7 @@ def fault_of_action(action: Mapping[str, Any] | None, table: Table | None) -> st
         return "has a line that is not one action"
     ((kind, content),) = action.items()
     if kind not in _FAULTS or not isinstance(content, dict):
-        return f"has a line that is no action of Delta ({kind[:30]!r})"
+        return f"has a line that is not an action of Delta ({kind[:30]!r})"
     try:
         return _FAULTS[kind](content, table)
     except (KeyError, TypeError, ValueError, RecursionError):

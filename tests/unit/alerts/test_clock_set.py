@@ -282,7 +282,7 @@ def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> No
     # Counted at second 0: young up to second 300, and not at second 301, from which on it is 900 s to second 1201.
     assert machine.tick([], 1199) == []
     assert machine.tick([]) == ["resolved", "resolved"]
-    why = "; ended, for the balance of leaders is no longer known: it was not counted for 15 min"
+    why = "; ended: the balance of leaders has been unknown for 15 min"
     assert all(event.summary.endswith(why) for event in machine.events[-2:])
     assert machine.tick([], 100) == []
     machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
@@ -324,7 +324,7 @@ def test_ticks_on_both_ends_of_a_gap_that_come_again_after_a_restart_do_not_keep
     assert machine.tick(GOOD, 20).count("resolved") >= 2
 
 
-# The tick is 20 s old, whatever the clock says: a time by the new clock would blame the process that judges.
+# The tick is 20 s old, whatever the clock says: a time by the new clock would blame the process that evaluates ticks.
 @pytest.mark.parametrize("by_s", [-3600, 3600])
 def test_ticks_that_stay_away_are_as_old_as_they_are_though_the_clock_was_set_since(by_s: int) -> None:
     machine = SetClock()

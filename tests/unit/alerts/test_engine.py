@@ -285,7 +285,7 @@ def test_alerts_of_a_cluster_that_nobody_configures_any_more_end() -> None:
     assert [e for e in engine.at(89).check_missing_ticks() if e.cluster == "renamed"] == []
     (ended,) = [e for e in engine.at(90).check_missing_ticks() if e.cluster == "renamed"]
     assert (ended.state, ended.alert_id) == ("resolved", events[-1].alert_id)
-    assert ended.summary.endswith("; ended, for no configuration names cluster renamed any more")
+    assert ended.summary.endswith("; ended: no configuration names cluster renamed any more")
     assert [e for e in engine.at(200).check_missing_ticks() if e.cluster == "renamed"] == []
 
 
@@ -325,7 +325,7 @@ def test_missing_ticks_on_an_overloaded_machine_name_that_machine_first() -> Non
 
 
 def in_order(advice: str) -> list[str]:
-    return sorted(("the collector:", "the cluster that holds", "the process that judges"), key=advice.index)
+    return sorted(("the collector:", "the cluster that holds", "the process that evaluates ticks"), key=advice.index)
 
 
 def test_missing_ticks_name_the_last_evaluated_tick_and_where_to_look_first() -> None:
@@ -333,10 +333,8 @@ def test_missing_ticks_name_the_last_evaluated_tick_and_where_to_look_first() ->
     engine.tick(0, GOOD)
     # 1,800,000,000 s after the epoch: 08:00:00
     summary, advice = missing_ticks_event(engine, 20, batch_s=0.4)
-    assert summary == (
-        "No verdict on any move: the last tick of cluster c that was judged is of 08:00:00 UTC, 20 s ago"
-    )
-    assert in_order(advice) == ["the collector:", "the cluster that holds", "the process that judges"]
+    assert summary == ("No verdict on any move: the last evaluated tick of cluster c is of 08:00:00 UTC, 20 s ago")
+    assert in_order(advice) == ["the collector:", "the cluster that holds", "the process that evaluates ticks"]
 
 
 def test_missing_ticks_during_a_long_batch_point_to_the_evaluating_process_first() -> None:
@@ -344,7 +342,7 @@ def test_missing_ticks_during_a_long_batch_point_to_the_evaluating_process_first
     engine.tick(0, GOOD)
     summary, advice = missing_ticks_event(engine, 25, batch_s=22.0)
     assert summary.endswith("25 s ago; ticks have come, but their batch has been worked on for 22 s")
-    assert in_order(advice) == ["the process that judges", "the cluster that holds", "the collector:"]
+    assert in_order(advice) == ["the process that evaluates ticks", "the cluster that holds", "the collector:"]
 
 
 @pytest.mark.parametrize(
@@ -376,8 +374,8 @@ def test_missing_ticks_after_a_late_evaluation_point_to_the_evaluating_process_f
     # Judged at second 40, of second 20: 20 s late; in time is up to 15 s.
     engine.at(40).evaluate("c", START_MS + 20_000, GOOD)
     summary, advice = missing_ticks_event(engine, 60)
-    assert summary.endswith("is of 08:00:20 UTC, 40 s ago; that one was judged 20 s late")
-    assert in_order(advice)[0] == "the process that judges"
+    assert summary.endswith("is of 08:00:20 UTC, 40 s ago; that one was evaluated 20 s late")
+    assert in_order(advice)[0] == "the process that evaluates ticks"
 
 
 def test_missing_ticks_since_the_start_say_so() -> None:
@@ -385,7 +383,7 @@ def test_missing_ticks_since_the_start_say_so() -> None:
     engine = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
     clock[0] += 90_000
     summary = engine.check_missing_ticks()[-1].summary
-    assert summary.endswith("no tick of cluster c was judged since the start at 08:00:00 UTC, 1 min 30 s ago")
+    assert summary.endswith("no tick of cluster c was evaluated since the start at 08:00:00 UTC, 1 min 30 s ago")
 
 
 def test_missing_ticks_are_found_per_cluster() -> None:

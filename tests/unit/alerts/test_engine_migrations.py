@@ -71,7 +71,7 @@ def test_alerts_go_on_while_the_origin_is_shielded_and_end_with_the_migration() 
     assert watched.seconds(10, is_known=False) == []
     # The first tick that is known to have no migration.
     assert watched.seconds(7) == [(71, "records_lost", "resolved")]
-    assert watched.events[-1].summary.endswith("; ended, because no migration is agreed about any more")
+    assert watched.events[-1].summary.endswith("; ended: no migration is agreed any more")
 
 
 def test_pending_alerts_end_with_the_last_migration_too_and_come_again_with_the_next_one() -> None:

@@ -9,7 +9,8 @@ import pytest
 from headroom.cli.config.load import load_settings, read_settings
 from headroom.cli.config.sources import all_keys, env_name
 from headroom.cli.config.template import commented_toml, markdown, setting_docs
-from headroom.cli.config.values import RATES
+from headroom.cli.config.validation import RANGES
+from headroom.cli.config.values import BYTES, DURATIONS, PERCENTAGES, RATES, type_of
 from headroom.cluster.secrets import secret
 from headroom.operations.receivers import build_receivers
 from headroom.schemas.alerts import AlertKind
@@ -252,7 +253,7 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None
         (
             "HEADROOM_COLLECT__ENDPOINTS",
             '{"one": "a:1"}',
-            "has a name that is no broker id: 'one' is not a broker id such as 1",
+            "has a name that is not a broker id: 'one' is not a broker id such as 1",
         ),
         ("HEADROOM_COLLECT__ENDPOINTS", '{"1": "a"}', "broker 1: 'a' is not host:port, such as broker1:9092"),
         ("HEADROOM_COLLECT__ENDPOINTS", "{1", "must be a JSON object"),
@@ -580,7 +581,7 @@ def test_maintenance_windows_are_read(settings_file: Path) -> None:
             "must be a list of kinds of alerts: " + ", ".join(k.value for k in AlertKind),
         ),
         ({"subjects": "[2]"}, "subjects", 'must be a list of texts, such as ["a", "b"]'),
-        ({"subject": '["a"]'}, "subject", "is no setting"),
+        ({"subject": '["a"]'}, "subject", "is not a setting"),
     ],
 )
 def test_a_wrong_key_of_a_window_is_an_error(settings_file: Path, wrong: dict[str, str], key: str, rule: str) -> None:
@@ -608,3 +609,11 @@ def test_the_origin_of_a_migration_has_settings_and_a_name_of_its_own(settings_f
     settings_file.write_text('[cluster]\nname = "a"\n[migration.origin]\nname = "a"\nbootstrap_servers = "o:1"\n')
     error = error_of(settings_file, SERVERS)
     assert error.rule == "is a, as cluster.name is: the two clusters need names of their own"
+
+
+def test_every_number_has_a_range() -> None:
+    assert {key for key in all_keys() if type_of(key) in (int, float)} == set(RANGES)
+
+
+def test_quantities_are_settings_with_a_range() -> None:
+    assert set(RANGES) >= RATES | BYTES | DURATIONS | PERCENTAGES

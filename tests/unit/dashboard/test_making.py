@@ -210,8 +210,8 @@ def test_a_form_can_be_changed_from_what_it_has_made(name: FormName, values: dic
         ({"drain": "--execute"}, "Drain brokers: has a value that no option can have. Write ids"),
         ({"topics": "a\u202eb"}, "Topics: has a value"),
         ({"topics": "a" * 3000}, "Topics: has a value"),
-        ({"config": "x"}, "config: is no field of New move. There are: topics, drain"),
-        ({"batches_dir": "x"}, "batches_dir: is no field"),
+        ({"config": "x"}, "config: is not a field of New move. There are: topics, drain"),
+        ({"batches_dir": "x"}, "batches_dir: is not a field"),
         ({"topics": "a" * 1500, "drain": "1" * 1000}, "has a value that no option can have"),
     ],
 )

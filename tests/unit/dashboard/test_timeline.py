@@ -210,8 +210,8 @@ def test_the_command_writes_the_last_hour_and_replaces_only_reports(moved: Dashb
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--from", "2027-01-15T09:00Z", "--to", "2027-01-15T08:00Z"), "is no range"),
-        (("--from", "1999-01-15T09:00Z"), "is no range"),
+        (("--from", "2027-01-15T09:00Z", "--to", "2027-01-15T08:00Z"), "is not a range"),
+        (("--from", "1999-01-15T09:00Z"), "is not a range"),
         (("--cluster", "gone"), "has no tick of cluster gone"),
         (("--topic", "a b"), "is not the name of a topic"),
     ],

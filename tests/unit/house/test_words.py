@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,11 @@ CONTRACTS = {
 }
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BANNED_IN_PAGES = re.compile(r"\b(told|tells|telling|desk|anew|whom|for ever|nobody|somebody|lane)\b", re.IGNORECASE)
+# In texts that people read under stress. Plain instead: "the current batch", "Check ...", "is not valid JSON".
+BANNED_IN_TEXTS = re.compile(
+    r"\bat hand\b|\bLook at\b|\bPut it right\b|\bthe rights on it\b"
+    r"|\b(is|are) no (JSON|list|setting|section|goal|proposal|object|numbers?|text in)\b"
+)
 QUOTED = re.compile(r"```.*?```|`[^`]*`|\"[^\"\n]*\"|^>.*?$", re.DOTALL | re.MULTILINE)
 
 
@@ -76,9 +82,18 @@ def words_of(name: str) -> set[str]:
     return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
+def tokens_of(path: Path) -> Iterator[tokenize.TokenInfo]:
+    return tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+
+
 def identifiers(path: Path) -> set[str]:
-    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
-    return {token.string for token in tokens if token.type == tokenize.NAME}
+    return {token.string for token in tokens_of(path) if token.type == tokenize.NAME}
+
+
+def strings(path: Path) -> Iterator[tokenize.TokenInfo]:
+    """Strings, and from Python 3.12 on also the parts of formatted ones."""
+    kinds = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    return (token for token in tokens_of(path) if token.type in kinds)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -97,3 +112,15 @@ def test_pages_use_words_of_the_field(page: Path) -> None:
     """Quotes are left out: alerts that are active keep the words by which runbooks are found."""
     text = QUOTED.sub("", page.read_text(encoding="utf-8"))
     assert sorted({found.group().lower() for found in BANNED_IN_PAGES.finditer(text)}) == []
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "tests"])
+def test_texts_of_the_product_are_plain_english(folder: str) -> None:
+    """Strings are docstrings, ``--help``, errors, alerts and pages."""
+    wrong = {
+        f"{path.relative_to(REPOSITORY)}:{token.start[0]}: {words.group()}"
+        for path in sorted((REPOSITORY / folder).rglob("*.py"))
+        for token in strings(path)
+        if (words := BANNED_IN_TEXTS.search(token.string))
+    }
+    assert wrong == set()

@@ -94,7 +94,7 @@ def test_a_duration_has_its_two_largest_units(seconds: float | None, text: str) 
         (50.2, 59.4, "50 to 59 s"),
         (50.0, 70.0, "50 s to 1 min 10 s"),
         (3600.0, 5400.0, "1 h to 1 h 30 min"),
-        # What is rounded to the same is no range, and what is rounded to a minute is not 60 s.
+        # What is rounded to the same is not a range, and what is rounded to a minute is not 60 s.
         (50.2, 50.4, "50 s"),
         (50.0, 59.7, "50 s to 1 min"),
         (50.0, None, "50 s or more"),

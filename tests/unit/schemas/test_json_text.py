@@ -31,8 +31,8 @@ def test_text_in_another_encoding_is_refused(data: bytes) -> None:
     [
         ('{"replicas":[1],"replicas":[2]}', "an object has the name 'replicas' twice"),
         ('[{"a":{"b":1,"b":1}}]', "an object has the name 'b' twice"),
-        ("[NaN]", "NaN is no number in JSON"),
-        ('{"a":-Infinity}', "-Infinity is no number in JSON"),
+        ("[NaN]", "NaN is not a number in JSON"),
+        ('{"a":-Infinity}', "-Infinity is not a number in JSON"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":[-1e999]}', "-1e999 is too great a number"),
         ("1 2", "Extra data"),

@@ -102,7 +102,7 @@ def write_ahead(forger: Forger, cluster: str, now_ms: int) -> None:
 
 
 def write_no_json(forger: Forger, cluster: str, now_ms: int) -> None:
-    """Write bytes that are no JSON or no message, with valid keys and without."""
+    """Write bytes that are not valid JSON or no message, with valid keys and without."""
     end = tick(cluster, now_ms)[-1]
     key = record(end, now_ms).key
     for value in _NO_JSON:

@@ -35,7 +35,7 @@ def test_health_is_green_while_ticks_are_young() -> None:
 def test_health_is_red_when_ticks_are_old() -> None:
     result = after(ticked(), 42.0)
     assert (result.status, result.healthy) == ("unhealthy", False)
-    assert result.reasons == ("cluster orders: its last tick that was judged is 42 s old, limit 30 s",)
+    assert result.reasons == ("cluster orders: its last evaluated tick is 42 s old, limit 30 s",)
 
 
 def test_health_is_red_when_what_comes_is_of_long_ago() -> None:
@@ -48,7 +48,7 @@ def test_before_the_first_tick_it_is_starting_for_a_while_and_then_red() -> None
     scene = Scene()
     assert (after(scene, 89.9).status, after(scene, 89.9).healthy) == ("starting", True)
     result = after(scene, 90.0)
-    assert result.reasons == ("cluster orders: no tick was judged in the 90 s since the start",)
+    assert result.reasons == ("cluster orders: no tick was evaluated in the 90 s since the start",)
     assert result.as_json()["clusters"] == {"orders": {"tick_age_s": None, "limit_s": 90.0}}
 
 

@@ -216,7 +216,7 @@ def test_a_slow_throttle_is_reported_as_info_that_the_move_takes_long() -> None:
     finding = found(slow)
     assert (finding.kind, finding.severity) == (AlertKind.THROTTLE_BELOW_LEADER_WRITE, Severity.INFO)
     assert "The move takes long" in finding.summary
-    assert "gain only by the responses that no quota cuts" in finding.summary
+    assert "catch up only through whole responses, which no quota truncates" in finding.summary
 
 
 def test_an_alert_on_a_slow_throttle_is_held_but_not_raised_while_another_move_never_ends() -> None:

@@ -94,5 +94,5 @@ def test_a_number_that_json_does_not_have_is_unknown() -> None:
 def test_an_alert_on_missing_ticks_shows_no_rates() -> None:
     engine = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
     first, *rest = render_event(engine.check_missing_ticks()[-1]).splitlines()[1:]
-    assert first.startswith("  No verdict on any move: no tick of cluster prod was judged since the start")
+    assert first.startswith("  No verdict on any move: no tick of cluster prod was evaluated since the start")
     assert [line[:10] for line in rest] == ["  Do: look"]

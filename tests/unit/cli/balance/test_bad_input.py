@@ -134,7 +134,7 @@ def test_a_goal_that_fails_stops_by_its_name(goal: str, rule: str, command: tupl
     [
         (("--goals", "dsk"), "'dsk' is unknown"),
         (("--goals", "no.such:Goal"), "cannot be loaded"),
-        (("--goals", "builtins:dict"), "is no goal"),
+        (("--goals", "builtins:dict"), "is not a goal"),
         (("--topics", "nothing"), "topic nothing: is unknown"),
         (("--exclude", "nothing"), "topic nothing: is unknown"),
         (("--exclude", "broker:9"), "broker 9: is unknown"),
@@ -205,9 +205,9 @@ def test_sizes_that_are_unknown_leave_elections(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("{", "is no JSON"),
-        ("[]", "is no saved state"),
-        ('{"version":1,"brokers":[],"partitions":[],"loads":3}', "loads is no object"),
+        ("{", "is not valid JSON"),
+        ("[]", "is not a saved state"),
+        ('{"version":1,"brokers":[],"partitions":[],"loads":3}', "loads is not an object"),
         ('{"version":1,"brokers":[],"partitions":[],"loads":{"wanted_hours":"x"}}', "no numbers by partition"),
     ],
 )

@@ -251,7 +251,8 @@ def test_a_folder_without_a_proposal_or_of_another_cluster(tmp_path: Path, monke
     assert "out/proposal.json: cannot be read" in status()
     (tmp_path / "out").mkdir()
     file = tmp_path / "out" / "proposal.json"
-    for text, rule in (("{", "is no JSON"), ("[]", "is no proposal"), ('{"batches": []}', "is no proposal")):
+    no_proposal = "is not a proposal"
+    for text, rule in (("{", "is not valid JSON"), ("[]", no_proposal), ('{"batches": []}', no_proposal)):
         file.write_text(text)
         assert rule in status()
     file.write_text('{"proposal_id": "a", "cluster": "other", "batches": [], "throttle_bytes_per_s": null}')

@@ -110,7 +110,7 @@ def test_a_throttle_of_a_file_that_is_no_number_of_bytes_is_refused(brokers: Bro
     found("propose", "--dir", "out")
     file = Path("out") / "proposal.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "throttle_bytes_per_s": throttle}))
-    assert "has a throttle_bytes_per_s that is no number of bytes" in str(executed().exception)
+    assert "has a throttle_bytes_per_s that is not a number of bytes" in str(executed().exception)
 
 
 def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:

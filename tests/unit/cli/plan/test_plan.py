@@ -266,9 +266,9 @@ def test_a_saved_state_gives_the_same_result() -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("{", "is no JSON"),
-        ("[]", "is no saved state of version 1"),
-        ('{"version": 2}', "is no saved state of version 1"),
+        ("{", "is not valid JSON"),
+        ("[]", "is not a saved state of version 1"),
+        ('{"version": 2}', "is not a saved state of version 1"),
         ('{"version": 1, "partitions": []}', "brokers"),
         ('{"version": 1, "brokers": [], "partitions": [{"topic": "t"}]}', "partitions.0.partition"),
         (

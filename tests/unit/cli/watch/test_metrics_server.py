@@ -74,7 +74,7 @@ def test_health_returns_the_reason_with_its_status(capsys: pytest.CaptureFixture
         clock.now_ms += 31_000
         status, _, body = get(f"{url}/health")
         assert (status, json.loads(body)["status"]) == (503, "unhealthy")
-        assert json.loads(body)["reasons"] == ["cluster orders: its last tick that was judged is 31 s old, limit 30 s"]
+        assert json.loads(body)["reasons"] == ["cluster orders: its last evaluated tick is 31 s old, limit 30 s"]
 
 
 def test_there_is_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,6 +134,6 @@ def test_syncs_are_those_of_the_partitions_in_the_order_of_their_topic(clock: Cl
     }
     reader = RecordReader(FakeConsumer(clock, [sync(0, 0, 5, 6), consumed(1)]), "cluster old", 10.0, clock)
     with pytest.raises(
-        HeadroomError, match="orders: its record at offset 1 is no offset sync: it has no key or no val"
+        HeadroomError, match="orders: its record at offset 1 is not an offset sync: it has no key or no val"
     ):
         read_syncs(reader, NAME, 0, 5, wanted)

@@ -121,7 +121,7 @@ def test_rates_of_a_run_follow_the_command_that_resumes_it(step: int, rate: int)
     looks: list[int] = []
 
     def look(cluster: FakeReassignedCluster) -> None:
-        # The first two come before the batch at hand gets its throttle. A higher rate of others stays.
+        # The first two come before the current batch gets its throttle. A higher rate of others stays.
         looks.append(len(looks))
         if cluster.left and len(looks) > 2:
             moving = [cluster.partitions[name] for name in cluster.left]

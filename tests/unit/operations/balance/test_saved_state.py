@@ -24,5 +24,5 @@ def test_reads_from_followers_are_saved(tmp_path: Path) -> None:
     assert read_loads(file)[1].follower_reads == {}
     document["loads"]["follower_reads_bytes_per_s"] = {"b": 1}
     file.write_text(json.dumps(document))
-    with pytest.raises(HeadroomError, match="rates that are no numbers"):
+    with pytest.raises(HeadroomError, match="rates that are not numbers"):
         read_loads(file)

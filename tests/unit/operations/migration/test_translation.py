@@ -130,7 +130,7 @@ def test_foreign_bytes_among_the_syncs_are_refused(
     origin: FakeMigrationCluster, target: FakeMigrationCluster, key: bytes | None, value: bytes | None
 ) -> None:
     write_syncs(origin, sync(0, 100, 110), (key, value))
-    with pytest.raises(HeadroomError, match=r"mm2-offset-syncs.new.internal: its record at offset 1 is no offset sync"):
+    with pytest.raises(HeadroomError, match=r"mm2-offset-syncs.new.internal: its record at offset 1 is not an"):
         translated(origin, target)
     # The records themselves are enough.
     assert translated(origin, target, exact=True).offsets[0].target_offset == 160

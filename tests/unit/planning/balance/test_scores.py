@@ -100,7 +100,8 @@ def test_goals_are_found_by_name_and_by_class_and_hard_ones_always_hold() -> Non
     assert tuple(goal.name for goal in find_goals([])) == GOAL_NAMES
     assert [goal.name for goal in find_goals(["disk"]) if not goal.hard] == ["disk"]
     assert {goal.name for goal in find_goals(["disk"]) if goal.hard} == {g.name for g in built_in_goals() if g.hard}
-    for name, text in (("dsk", "is unknown"), ("no.module:Goal", "cannot be loaded"), ("builtins:dict", "is no goal")):
+    cases = (("dsk", "is unknown"), ("no.module:Goal", "cannot be loaded"), ("builtins:dict", "is not a goal"))
+    for name, text in cases:
         with pytest.raises(HeadroomError, match=text):
             find_goals([name])
     with pytest.raises(HeadroomError, match="twice"):

@@ -100,4 +100,4 @@ def test_where_the_proposal_is_not_clear_the_remedy_is_said(text: str, rule: str
 
 
 def test_text_after_the_proposal_is_refused() -> None:
-    assert "is no JSON" in refused(f"{GENERATED}$ exit\n")
+    assert "is not valid JSON" in refused(f"{GENERATED}$ exit\n")

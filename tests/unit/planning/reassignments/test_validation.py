@@ -39,7 +39,7 @@ def disk(usable_bytes: int, path: str = "/a", **fields: Any) -> LogDirectory:
 @pytest.mark.parametrize(
     ("targets", "fields", "rule"),
     [
-        ({7: (1,)}, {}, "t-7 is no partition of its topic"),
+        ({7: (1,)}, {}, "t-7 is not a partition of its topic"),
         ({0: (1, 9)}, {}, "broker 9, which is not in the cluster. Name others; there are: 1, 2, 3, 5"),
         ({0: (1, 4)}, {}, "broker 4, which is down"),
         ({0: (1, 3)}, {"adding": (2,)}, "is being reassigned already"),

@@ -353,7 +353,7 @@ def test_no_syncs_are_read_for_a_partition_without_a_mirror_or_with_a_shield(ter
 
 def test_syncs_that_cannot_be_read_are_unknown_with_the_reason_and_cost_nothing_else() -> None:
     clock = FakeClock()
-    foreign = HeadroomError("mm2-offset-syncs.t.internal", "its record at offset 9 is no offset sync", "See it.")
+    foreign = HeadroomError("mm2-offset-syncs.t.internal", "its record at offset 9 is not an offset sync", "See it.")
     follower = FakeFollower(syncs_at(7, 8, restart=True), foreign, syncs_at())
     made = collector(clock, *of_both(clock), mirrored(), follower)
     (row,) = rows_after(made, 10, lambda rows: bool(rows and "offset 9" in str(rows[0]["sync_error"])))
