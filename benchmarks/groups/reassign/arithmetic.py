@@ -45,6 +45,7 @@ def move_figures(records: Sequence[Record]) -> list[Figure]:
     figures = [
         Figure("plan_error_ratio_median", percentile(errors, 0.5), "ratio", len(errors)),
         Figure("plan_error_ratio_max", max(errors), "ratio", len(errors)),
+        Figure("plan_range_hit_ratio", sum(map(_is_in_range, records)) / len(records), "ratio", len(records)),
     ]
     averages = [run_average_errors([(s, d, t) for s, d, t in r["samples"]], r["real_s"]) for r in records]
     for share in SHARES:
@@ -55,6 +56,11 @@ def move_figures(records: Sequence[Record]) -> list[Figure]:
                 Figure(f"run_average_error_ratio_median_{name}", percentile(known, 0.5), "ratio", len(known))
             )
     return figures
+
+
+def _is_in_range(move: Record) -> bool:
+    low_s, high_s = move["range_s"]
+    return bool(low_s <= move["real_s"] <= high_s)
 
 
 def batched_figures(records: Sequence[Record]) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""Moves of the group ``reassign``: 15 to 60 s long, replication factor 1 to 3, 1 to 40 partitions, idle and busy.
+"""Moves of the group ``reassign``: 15 to 60 s long, factor 1 to 3, 1 to 40 even or uneven partitions, idle and busy.
 
 A leader or destination takes its bytes / (throttle - required). The bytes are the history, and what is written to it in
 the 22 s or so of steady load and of ``headroom plan``.
@@ -85,6 +85,26 @@ MOVES: tuple[PlannedCase, ...] = (
     ),
     PlannedCase("RF 1, one partition, busy machine", (_one((1,), (3,), 1.0, 44),), 3e6, busy=2),
     PlannedCase("RF 3, forty partitions, busy machine", partitions_in_turn(40, _FORTY, 0.04, 3.4), 5e6, busy=2),
+    # The largest partition has 3, 4, 6 and 8 times the bytes and writes of the smallest.
+    PlannedCase("RF 2, five uneven partitions", partitions_in_turn(5, [((1, 2), (1, 3))], 0.1, 6, 0.5), 4e6),
+    PlannedCase("RF 1, four uneven partitions", partitions_in_turn(4, [((1,), (3,))], 0.1, 5, 1.0), 3e6),
+    PlannedCase(
+        "RF 3, eleven uneven partitions, two destinations", partitions_in_turn(11, _FORTY, 0.03, 3, 0.5), 4.5e6
+    ),
+    PlannedCase(
+        "RF 2, eight uneven partitions, two leaders",
+        partitions_in_turn(8, [((1, 2), (1, 3)), ((2, 1), (2, 3))], 0.03, 2.5, 1.0),
+        4.4e6,
+    ),
+    PlannedCase(
+        "RF 2, five uneven partitions, busy machine",
+        partitions_in_turn(5, [((1, 2), (1, 4))], 0.1, 6, 0.5),
+        4e6,
+        busy=2,
+    ),
+    PlannedCase(
+        "RF 3, eleven uneven partitions, busy machine", partitions_in_turn(11, _FORTY, 0.03, 3, 0.5), 4.5e6, busy=2
+    ),
 )
 
 # Cut into three batches of about 25 s. Little is written, because a later batch grows while the ones before it move.

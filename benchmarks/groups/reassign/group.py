@@ -1,10 +1,12 @@
 """Group ``reassign``: planned moves on real brokers, and runs of plans that are switched, killed and cleaned.
 
-**Moves.** ``headroom plan`` estimates each of 14 moves of 15 to 60 s, replication factor 1 to 3, 1 to 40 partitions.
-During some of them two processes keep both cores busy. Then the move runs under the throttle and lists of the estimate.
+**Moves.** ``headroom plan`` estimates each of 20 moves of 15 to 60 s, replication factor 1 to 3, 1 to 40 partitions, in
+some of which the largest has up to eight times the bytes and writes of the smallest. During some moves two processes
+keep both cores busy. Then the move runs under the throttle and lists of the estimate.
 ``plan_error_ratio`` is the distance of the real time from the estimate, divided by the estimate. The greatest one is
 that of the second move: its bytes are about what an idle quota lets through at once, so it ends with the first burst,
 the second 11 s later, or a third. The estimate is a time, its printed range has all of them.
+``plan_range_hit_ratio`` is the share of the moves that ended within the printed range.
 ``run_average_error_ratio_median_25`` is the same error of the usual estimate during a move,
 ``(total - done) / (done / elapsed)``, for the rest of the time when 25 % of the bytes are copied.
 
