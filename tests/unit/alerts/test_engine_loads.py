@@ -129,7 +129,7 @@ def test_without_new_minutes_alerts_stay_and_end_with_a_reason_after_a_quarter_o
     assert watched.minutes(10, None) == []
     changes = watched.minutes(15, None)
     assert [change[1:] for change in changes] == [("load_out_of_band", "broker 1", "resolved")]
-    assert "the load of brokers is no longer known" in watched.events[-1].summary
+    assert "the load of brokers has been unknown" in watched.events[-1].summary
 
 
 def test_capacity_at_risk_lasts_as_long_as_its_estimate() -> None:

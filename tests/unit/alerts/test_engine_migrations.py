@@ -91,7 +91,7 @@ def test_alerts_end_if_nothing_is_read_of_migrations_for_a_quarter_of_an_hour() 
     watched = Watched()
     watched.seconds(1, progress(lost_offsets=10))
     assert watched.seconds(901, is_known=False) == [(901, "records_lost", "resolved")]
-    assert "the progress of migrations is no longer known" in watched.events[-1].summary
+    assert "the progress of migrations has been unknown" in watched.events[-1].summary
 
 
 def test_a_crash_between_the_alerts_of_a_tick_and_those_on_its_migrations_costs_and_doubles_none() -> None:

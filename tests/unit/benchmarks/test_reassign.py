@@ -37,13 +37,14 @@ def test_the_average_of_the_run_is_asked_at_each_share() -> None:
 
 def test_figures_of_moves() -> None:
     moves = [
-        {"predicted_s": 10.0, "real_s": 11.0, "samples": [[5.0, 50, 100]]},
-        {"predicted_s": 10.0, "real_s": 7.0, "samples": [[3.5, 50, 100]]},
-        {"predicted_s": 10.0, "real_s": 12.0, "samples": []},
+        {"predicted_s": 10.0, "range_s": [9.0, 11.0], "real_s": 11.0, "samples": [[5.0, 50, 100]]},
+        {"predicted_s": 10.0, "range_s": [9.0, 11.0], "real_s": 7.0, "samples": [[3.5, 50, 100]]},
+        {"predicted_s": 10.0, "range_s": [8.0, 13.0], "real_s": 12.0, "samples": []},
     ]
     found = values(moves=moves)
     assert found["plan_error_ratio_median"] == (pytest.approx(0.2), 3)
     assert found["plan_error_ratio_max"] == (pytest.approx(0.3), 3)
+    assert found["plan_range_hit_ratio"] == (pytest.approx(2 / 3), 3)
     # 5 s are left by the average, really 6; 3.5 s are left, really 3.5.
     assert found["run_average_error_ratio_median_50"] == (pytest.approx(0.1), 2)
     assert "run_average_error_ratio_median_75" not in found
