@@ -304,6 +304,28 @@ def test_a_chosen_moment_shows_the_state_of_then(store: DashboardStore) -> None:
     assert shown(store, TICK_MS + 61_000).text == "No partition is in a reassignment."
 
 
+def test_a_moment_in_a_gap_does_not_have_the_verdict_before_it(store: DashboardStore) -> None:
+    """A watch ended at 08:00 in a move that went well, and began again at 09:00:01."""
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.throttles(IDLE, tick_ms=TICK_MS + 3_601_000)
+    found = shown(store, TICK_MS + 3_602_000, TICK_MS + 3_600_000)
+    assert (found.tone, found.tick_ms) == (Tone.UNKNOWN, TICK_MS)
+    assert found.text == (
+        "Not evaluated at 2027-01-15 09:00:00 UTC: the last verdict before it is of 2027-01-15 08:00:00 UTC."
+    )
+    assert found.terms[0] == ("Then", "At the throttles in force the moves are done in 1 min.", Tone.QUIET)
+    assert shown(store, TICK_MS + 3_602_000, TICK_MS + 3_601_000).text == "No partition is in a reassignment."
+
+
+# Three commits of gold, 20 s apart while nothing moves.
+@pytest.mark.parametrize(("after_ms", "tone"), [(60_000, Tone.GOOD), (60_001, Tone.UNKNOWN)])
+def test_a_moment_has_the_verdict_of_the_minute_before_it(store: DashboardStore, after_ms: int, tone: Tone) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    assert shown(store, TICK_MS + 3_602_000, TICK_MS + after_ms).tone is tone
+
+
 def test_a_moment_before_the_first_tick_has_no_verdict(store: DashboardStore) -> None:
     store.throttles(ENOUGH)
     found = shown(store, NOW_MS, TICK_MS - 1)

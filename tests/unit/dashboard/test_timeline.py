@@ -181,6 +181,16 @@ def test_a_report_opens_without_script_and_without_a_network(moved: DashboardSto
         assert words in text
 
 
+def test_a_report_that_ends_in_a_gap_does_not_end_with_the_verdict_before_it(moved: DashboardStore) -> None:
+    """It ends an hour after the last tick."""
+    text = report(moved.site(), TickRange(CLUSTER, TICK_MS - 3_600_000, TICK_MS + 3_600_000))
+    (first,) = re.findall(r'<p class="paragraph unknown">(.*)</p>', text)
+    assert first.endswith(
+        " Not evaluated at 2027-01-15 09:00:00 UTC: the last verdict before it is of 2027-01-15 08:00:00 UTC."
+    )
+    assert "<dt>Then</dt>" in text
+
+
 def test_a_report_of_a_time_without_ticks_is_refused(moved: DashboardStore) -> None:
     with pytest.raises(HeadroomError, match="has no tick from"):
         report(moved.site(), TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS - 43_200_000))
