@@ -136,7 +136,11 @@ class Site:
         (evaluation,) = read_evaluations(self.settings, [self.cluster(address)], at_ms)
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
-        return ViewTime(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
+        return ViewTime(self.shown_ms(address), address.at is not None, evaluation, text)
+
+    def shown_ms(self, address: Address) -> int:
+        """Return the moment that an address shows, by which ages count, epoch milliseconds."""
+        return self.clock_ms() if address.at is None else address.at
 
     def at_ms(self, address: Address) -> int:
         """Return the last time that an address shows, epoch milliseconds.
