@@ -251,10 +251,12 @@ class Commands:
     Attributes:
         lead: what they do.
         commands: commands of a shell, the best first.
+        is_offered: whether the page carries them out too, if it carries out any.
     """
 
     lead: str
     commands: Sequence[str]
+    is_offered: bool = True
 
 
 class Term(NamedTuple):
