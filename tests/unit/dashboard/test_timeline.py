@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,8 @@ def moved(store: DashboardStore) -> DashboardStore:
     return store
 
 
-def events(store: DashboardStore) -> list[tuple[int, str, str, str]]:
-    (found,) = [t for t in tables_of(timeline(store.site(), at())) if t.name == "events"]
+def events(store: DashboardStore, topic: str | None = None) -> list[tuple[int, str, str, str]]:
+    (found,) = [t for t in tables_of(timeline(store.site(), at(topic=topic))) if t.name == "events"]
     return [
         (TICK_MS - at_ms, what, tone, text)
         for at_ms, what, tone, text in values(found.rows, "at_ms", "what", "tone", "text")
@@ -75,7 +76,24 @@ def test_events_are_the_newest_first_with_all_brokers_of_a_change(moved: Dashboa
 def test_a_switch_is_one_event_although_each_tick_of_its_window_has_it(moved: DashboardStore) -> None:
     (switch,) = leader_switches(moved.site().tables, DAY)
     assert (switch.tick_ms, switch.broker, switch.previous_leader, switch.partitions) == (TICK_MS - 3000, 2, 1, 5)
-    assert leader_switches(moved.site().tables, TickRange(CLUSTER, DAY.first_ms, DAY.last_ms, "other")) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "partitions", "texts"),
+    [
+        ("t", 5, ["t-0 and 4 more: broker 1 to broker 2"]),
+        # It may be one of the four that have no name in the table.
+        ("other", 5, ["t-0 and 4 more: broker 1 to broker 2; they may include other"]),
+        ("other", 1, []),
+        (None, 5, ["t-0 and 4 more: broker 1 to broker 2"]),
+    ],
+)
+def test_a_switch_that_may_include_a_topic_is_not_left_out(
+    store: DashboardStore, topic: str | None, partitions: int, texts: list[str]
+) -> None:
+    switch = replace(SWITCH, partitions=partitions)
+    store.throttles(status(2, Role.LEADER, 6, 8, partition(), switches=(switch,)))
+    assert [text for _, what, _, text in events(store, topic) if what == "leader"] == texts
 
 
 def test_alerts_and_commands_are_events_of_their_cluster(store: DashboardStore) -> None:
