@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.cli.main import headroom
+from headroom.dashboard import report as report_module
 from headroom.dashboard.app import played
 from headroom.dashboard.data.timeline import (
     MOST_POINTS,
@@ -26,7 +27,18 @@ from headroom.dashboard.views.throttles import annotations_of
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
-from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, at, event, new_replica, values
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from tests.unit.builders.dashboard_store import (
+    CLUSTER,
+    MB,
+    TICK_MS,
+    DashboardStore,
+    at,
+    event,
+    new_replica,
+    throttle_row,
+    values,
+)
 from tests.unit.builders.throttle_status import partition, status
 
 DAY = TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS)
@@ -214,6 +226,40 @@ def test_a_report_of_a_time_without_ticks_is_refused(moved: DashboardStore) -> N
         report(moved.site(), TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS - 43_200_000))
     with pytest.raises(HeadroomError, match="cluster other"):
         report(moved.site(), TickRange("other", DAY.first_ms, DAY.last_ms))
+
+
+def test_the_report_of_a_busy_hour_is_bounded_and_says_what_it_leaves_out(store: DashboardStore) -> None:
+    """An hour of ticks every 5 s of 12 brokers and roles, none of which fits, and 1,000 alerts that fire."""
+    usual = throttle_row(status(1, Role.LEADER, 6, 8, partition())) | {"partitions": [], "peers": []}
+    brokers = [{"broker": broker, "role": role} for broker in range(6) for role in ("leader", "follower")]
+    rates = [{"required_bytes_per_s": (8 + n % 7 / 3) * MB, "tick_ms": TICK_MS - n * 5000} for n in range(720)]
+    store.rows(THROTTLE_HEADROOM, *({**usual, **broker, **rate} for rate in rates for broker in brokers))
+    store.alerts(*(event(f"a{n}", tick_ms=TICK_MS - n) for n in range(1000)))
+    text = report(store.site(), TickRange(CLUSTER, TICK_MS - 3_600_000, TICK_MS))
+    assert len(text.encode()) <= 3_000_000
+    # 720 / 60.
+    assert "One row in 12 of 720; the chart has all." in text
+    assert text.count('<article class="card') == 100
+    assert "900 more alerts fired or ended, and are left out." in text
+
+
+def test_a_report_that_is_too_large_leaves_out_its_last_charts_and_says_which(
+    moved: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = report(moved.site(), DAY)
+    charts = re.findall(r"<figcaption><h2>(.*)</h2>", whole)
+    # Left to copy, the expected finish, and two throttles.
+    assert len(charts) == 4
+    left_out = re.compile(r"</span> (.*): left out, so that this file stays below 3 MB\.")
+    monkeypatch.setattr(report_module, "_MOST_BYTES", len(whole.encode()) - 1)
+    smaller = report(moved.site(), DAY)
+    assert len(smaller.encode()) < len(whole.encode())
+    assert left_out.findall(smaller) == charts[-1:]
+    # Without any chart it is as small as it gets.
+    monkeypatch.setattr(report_module, "_MOST_BYTES", 0)
+    smallest = report(moved.site(), DAY)
+    assert left_out.findall(smallest) == charts
+    assert "<figure" not in smallest
 
 
 def command(store: DashboardStore, *arguments: str) -> str:
