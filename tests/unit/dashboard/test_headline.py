@@ -18,6 +18,7 @@ from headroom.schemas.keys import Role
 from headroom.schemas.tables import ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, at, event, new_replica
 from tests.unit.builders.throttle_status import partition, status
+from tests.unit.dashboard.markup import Markup
 
 ENOUGH = status(1, Role.LEADER, 12, 10, partition(), eta_s=60.0)
 TOO_LOW = status(1, Role.LEADER, 5.6, 8, partition(), in_sync_mb=6)
@@ -379,6 +380,16 @@ def test_the_page_and_the_api_say_the_same_sentence(store: DashboardStore) -> No
     assert api["commands"][0] in page
     assert (api["tone"], api["is_current"], api["tick_ms"]) == ("critical", True, TICK_MS)
     assert '<div class="headline critical">' in page
+
+
+def test_only_the_sentence_is_read_out_when_it_changes(store: DashboardStore) -> None:
+    """Ages inside the headline go on every second, and each tick replaces all of it."""
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"))
+    page = Markup(store.client(NOW_MS).get("/moves").text)
+    assert [element for element in page.elements if "aria-live" in element.attributes] == []
+    read_out = [(element.attributes["id"], element.text) for element in page.all("p", role="status")]
+    assert read_out == [("said", f"critical: {shown(store).text}"), ("status", "")]
 
 
 def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) -> None:

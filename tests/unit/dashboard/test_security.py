@@ -402,7 +402,8 @@ def require_policy(html: str) -> None:
     # What is read first is what a screen reader finds first; the form for the token has no sentence.
     assert len(page.all("h1")) == (0 if page.all("form", **{"data-login": None}) else 1)
     scripts = page.all("script")
-    assert [(script.attributes.get("src"), script.text) for script in scripts] in ([], [("/static/page.js", "")])
+    own = [("/static/page.js", "")], [("/static/login.js", "")]
+    assert [(script.attributes.get("src"), script.text) for script in scripts] in ([], *own)
     shown = "".join(page.texts("body")).replace("\n", "")
     assert shown.isprintable(), [character for character in shown if not character.isprintable()]
 
@@ -436,6 +437,7 @@ def test_links_to_hostile_clusters_and_runs_lead_to_them(hostile: DashboardStore
         ("/api/v1/moves/replicas.csv", 200),
         ("/api/v1/openapi.json", 200),
         ("/static/page.js", 200),
+        ("/static/login.js", 200),
         ("/static/style.css", 200),
         ("/static/icon.svg", 200),
         ("/static/nosuch.js", 404),
@@ -471,5 +473,5 @@ def test_the_form_for_the_token_is_open_and_within_the_policy(store: DashboardSt
     assert answer.status_code == 200
     require_headers(answer)
     require_policy(answer.text)
-    for path in ("/static/page.js", "/static/style.css"):
+    for path in ("/static/login.js", "/static/style.css"):
         assert client.get(path).status_code == 200
