@@ -231,6 +231,9 @@ def test_a_page_gets_its_parts_and_then_those_that_change(
         assert (reader.status, reader.headers["content-type"].split(";")[0]) == (200, "text/event-stream")
         # A stream that is compressed comes in blocks.
         assert "content-encoding" not in reader.headers
+        # A proxy would do so too, or wait for more.
+        assert reader.headers["x-accel-buffering"] == "no"
+        assert {"no-cache", "no-transform"} <= set(reader.headers["cache-control"].split(", "))
         assert reader.text.startswith("retry: 2000\n\n")
         assert reader.messages[0]["regions"].keys() == {"said", "headline", "content"}
         assert reader.messages[0]["now_ms"] == TICK_MS
