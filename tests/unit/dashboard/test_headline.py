@@ -12,6 +12,7 @@ import pytest
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.views.blocks import Tone
 from headroom.dashboard.views.headline import Headline, headline
+from headroom.operations import evaluation
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
@@ -400,6 +401,15 @@ def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) 
     assert client.get("/moves").status_code == 200
     assert client.get("/throttles").status_code == 200
     assert client.get("/api/v1/moves").json()["replicas"]["rows"][0]["eta_s"] == 1e12
+
+
+def test_the_age_of_verdicts_is_that_of_a_table_that_is_open(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query of its own opens the table each time that a page is rendered."""
+    store.throttles(ENOUGH)
+    monkeypatch.setattr(evaluation, "query", lambda *_: pytest.fail("the table is opened again"))
+    assert shown(store).view_time.is_current
 
 
 def test_the_newest_tick_is_found_without_a_read_of_older_days(
