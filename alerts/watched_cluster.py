@@ -29,6 +29,9 @@ _UNCOUNTED_S = 15 * 60.0
 _RISK_INTERVALS = 3
 # Rows of broker loads are a minute apart.
 _LOADS_S = 180.0
+# Silver tables are written some times a minute, or after their idle interval, and gold rows of lag are read from them
+# every quarter of a minute.
+_RECORDS_S, _RECORD_INTERVALS = 120.0, 3
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ class WatchedCluster:
     def loads_stale_after_s(self) -> float:
         """Return the age from which loads of brokers are stale, in seconds."""
         return max(_LOADS_S, self.balances_stale_after_s())
+
+    def records_stale_after_s(self) -> float:
+        """Return the age from which silver tables, and the replication lag made from them, are stale, in seconds."""
+        interval_s = max(self.settings.collect.interval_s, self.settings.spark.record_idle_s())
+        return max(_RECORDS_S, _RECORD_INTERVALS * interval_s)
 
     def risks_stale_after_s(self) -> float:
         """Return the age from which an estimate of lost capacity is stale, in seconds."""

@@ -79,7 +79,7 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
     async def events(action_id: str) -> Response:
         require_stream(live)
         await run_in_threadpool(_action, site, actions, action_id)
-        return Stream(_events(site, actions, live, action_id), media_type="text/event-stream")
+        return Stream(_events(site, actions, live, action_id))
 
     @router.post("/{action_id}/change")
     def change(action_id: str) -> Response:

@@ -107,7 +107,7 @@ def _pages(site: Site, live: Live) -> APIRouter:
     @router.get("/events/{view}")
     async def events(view: View, address: _Address) -> Response:
         require_stream(live)
-        return Stream(_events(live, rendered, view, address), media_type="text/event-stream")
+        return Stream(_events(live, rendered, view, address))
 
     @router.get("/{view}", response_class=HTMLResponse)
     def page(view: View, address: _Address) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -44,8 +45,15 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Regions(NamedTuple):
-    """The parts of a page that follow the ticks, as HTML."""
+    """The parts of a page that follow the ticks, as HTML.
 
+    Attributes:
+        said: what is read out: tone and sentence of the headline.
+        headline: the headline.
+        content: the view.
+    """
+
+    said: str
     headline: str
     content: str
 
@@ -105,8 +113,10 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
     first: Headline | HeadroomError
     try:
         first = headline(site, address)
+        said = f"{first.tone.value}: {first.text}"
     except HeadroomError as error:
         first = error
+        said = f"The tables cannot be read: {error}"
     content: Sequence[Block] | HeadroomError
     try:
         content = VIEWS[view](site, address)
@@ -119,8 +129,9 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
         return site.offer(address, text, is_current)
 
     return Regions(
+        html.escape(printable(said)),
         ENVIRONMENT.get_template("headline.html").render(
-            headline=first, is_error=isinstance(first, HeadroomError), offer=offer
+            headline=first, is_error=isinstance(first, HeadroomError), said=said, offer=offer
         ),
         ENVIRONMENT.get_template("content.html").render(
             blocks=() if isinstance(content, HeadroomError) else content,

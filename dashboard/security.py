@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +22,9 @@ LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
 _READING = ("GET", "HEAD")
+# The largest form takes some kilobytes. More would be kept in memory as a whole, and /login takes it from anybody.
+_MOST_BODY_BYTES = 64_000
+_TOO_LARGE = "A request to this page has at most 64 kB."
 # The form that asks for the token.
 LOGIN_HTML = (Path(__file__).parent / "static" / "login.html").read_text(encoding="utf-8")
 HEADERS = {
@@ -110,7 +114,7 @@ class Sessions:
 
 
 class Guard:
-    """Refuses requests under another name or without a session, and adds the headers to every answer.
+    """Refuses requests by their name, session and size, and adds the headers to every answer.
 
     Args:
         app: the application.
@@ -128,8 +132,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
-        await (refusal or self._app)(scope, receive, _with_headers(send))
+        method = scope["method"]
+        refusal = self._refusal(method, scope["path"], Headers(scope=scope))
+        await (refusal or self._app)(scope, _limited(receive, method), _with_headers(send))
 
     def _refusal(self, method: str, path: str, headers: Headers) -> Response | None:
         # A page of another site that reaches this server under the other site's name must not read it (DNS rebinding).
@@ -140,6 +145,8 @@ class Guard:
         if method not in _READING and not _is_own(headers):
             text = "This request comes from another page: open this page at the address that its server has."
             return _json_refusal(403, text)
+        if _is_too_large(headers):
+            return _json_refusal(413, _TOO_LARGE)
         if path.startswith(_OPEN) or self._sessions.is_open(headers):
             return None
         if method in _READING and not path.startswith("/api/"):
@@ -162,6 +169,14 @@ def _is_own(headers: Headers) -> bool:
         return False
 
 
+def _is_too_large(headers: Headers) -> bool:
+    """Return whether a request announces a body of more than the most bytes; a chunked one announces nothing."""
+    try:
+        return int(headers.get("content-length", "0")) > _MOST_BODY_BYTES
+    except ValueError:
+        return True
+
+
 def _json_refusal(status: int, text: str) -> Response:
     return JSONResponse({"error": text}, status)
 
@@ -176,6 +191,25 @@ def _without_port(host: str) -> str:
     # An IPv6 address is in brackets, and has colons of its own.
     name, _, port = host.rpartition(":")
     return name if name and port.isdigit() else host
+
+
+def _limited(receive: Receive, method: str) -> Receive:
+    """Return a receiver that refuses a body once more than the most bytes of it have come."""
+    received_bytes = 0
+
+    async def receive_limited() -> Message:
+        nonlocal received_bytes
+        message = await receive()
+        received_bytes += len(message.get("body", b""))
+        if received_bytes <= _MOST_BODY_BYTES:
+            return message
+        # What only reads takes no body. Its answer may have begun, so that it cannot be refused any more.
+        if method in _READING:
+            return {"type": "http.disconnect"}
+        # The application answers it, as it does every other refusal of its own.
+        raise HTTPException(413, _TOO_LARGE)
+
+    return receive_limited
 
 
 def _with_headers(send: Send) -> Send:

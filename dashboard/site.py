@@ -13,7 +13,7 @@ from headroom.dashboard.acting.offers import CommandOffer, Offers
 from headroom.dashboard.address import LAST_MS, Address
 from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
-from headroom.operations.evaluation import Evaluation, evaluation_text, read_evaluations
+from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS, ALERT_MARKS
 from headroom.streaming.clock import now_ms
@@ -133,10 +133,15 @@ class Site:
             HeadroomError: the tables cannot be read.
         """
         at_ms = self.clock_ms()
-        (evaluation,) = read_evaluations(self.settings, [self.cluster(address)], at_ms)
+        cluster = self.cluster(address)
+        evaluation = evaluation_of(self.settings, cluster, self.moments.tick_at(cluster, LAST_MS), at_ms)
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
-        return ViewTime(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
+        return ViewTime(self.shown_ms(address), address.at is not None, evaluation, text)
+
+    def shown_ms(self, address: Address) -> int:
+        """Return the moment that an address shows, by which ages count, epoch milliseconds."""
+        return self.clock_ms() if address.at is None else address.at
 
     def at_ms(self, address: Address) -> int:
         """Return the last time that an address shows, epoch milliseconds.

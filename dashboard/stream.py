@@ -16,6 +16,8 @@ from headroom.dashboard.live import Live
 _MOST_STREAMS = 100
 # A page that does not read for so long is dropped; it connects again, and gets everything anew.
 _SLOW_S = 15.0
+# A proxy that collects answers, or compresses them in blocks, would hold ticks back; nginx obeys the first.
+_HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-cache, no-transform"}
 
 
 def is_full(live: Live) -> bool:
@@ -34,7 +36,14 @@ def require_stream(live: Live) -> None:
 
 
 class Stream(StreamingResponse):
-    """A stream that ends when its reader does not read."""
+    """A stream of events that ends when its reader does not read.
+
+    Args:
+        events: lines of the events.
+    """
+
+    def __init__(self, events: AsyncGenerator[str, None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_HEADERS)
 
     async def stream_response(self, send: Send) -> None:
         """Send the stream, as long as it is read."""

@@ -75,9 +75,26 @@ def read_evaluations(settings: Settings, clusters: Iterable[str], at_ms: int) ->
     missing = [cluster for cluster in wanted if cluster not in last]
     if missing:
         last |= _last_ticks(settings, missing, "true")
-    since_ms, until_ms = at_ms - fresh_ms(settings), at_ms + AHEAD_MS
     ended = ended_process(settings.store, "alerts")
-    return [_evaluation(cluster, last.get(cluster), (since_ms, until_ms), ended) for cluster in wanted]
+    fresh = _fresh(settings, at_ms)
+    return [_evaluation(cluster, last.get(cluster), fresh, ended) for cluster in wanted]
+
+
+def evaluation_of(settings: Settings, cluster: str, tick_ms: int | None, at_ms: int) -> Evaluation:
+    """Return how old the verdicts on a cluster are, where its newest tick has been read already.
+
+    Args:
+        settings: settings of the store.
+        cluster: name of the cluster.
+        tick_ms: its newest tick with a verdict, epoch milliseconds; None if there is none in the tables.
+        at_ms: current time, epoch milliseconds.
+    """
+    return _evaluation(cluster, tick_ms, _fresh(settings, at_ms), ended_process(settings.store, "alerts"))
+
+
+def _fresh(settings: Settings, at_ms: int) -> tuple[int, int]:
+    """Return the first and last time of ticks that a running watch has just written, epoch milliseconds."""
+    return at_ms - fresh_ms(settings), at_ms + AHEAD_MS
 
 
 def _evaluation(cluster: str, tick_ms: int | None, fresh: tuple[int, int], ended: JobProcess | None) -> Evaluation:

@@ -132,6 +132,12 @@ class SwitchedPartitions:
     partitions: int
     names: tuple[str, ...]
 
+    def includes(self, topic: str) -> bool | None:
+        """Return whether a topic has some of them; None: it has none of those with a name, and there are more."""
+        if any(name.rpartition("-")[0] == topic for name in self.names):
+            return True
+        return None if self.partitions > len(self.names) else False
+
 
 # A row of gold has the switches of its rate window, so that each is in several rows; the first has it as it was then.
 # Windows over all partitions of a day would take gigabytes.
@@ -142,7 +148,7 @@ _SWITCHES_SQL = """SELECT switch['switch_tick_ms'] AS tick_ms, broker, switch['p
 
 
 def leader_switches(tables: OpenTables, ticks: TickRange) -> list[SwitchedPartitions]:
-    """Return the leader switches of listed partitions, the last first.
+    """Return the leader switches of listed partitions, the last first; with a topic those that may include it too.
 
     Raises:
         HeadroomError: the table cannot be read.
@@ -150,7 +156,7 @@ def leader_switches(tables: OpenTables, ticks: TickRange) -> list[SwitchedPartit
     sql = _SWITCHES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
     switches = tables.records(THROTTLE_HEADROOM, sql, partial(record, SwitchedPartitions))
     topic = ticks.topic
-    return [s for s in switches if topic is None or any(name.rpartition("-")[0] == topic for name in s.names)]
+    return [switch for switch in switches if topic is None or switch.includes(topic) is not False]
 
 
 @dataclass(frozen=True)

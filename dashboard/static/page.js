@@ -21,22 +21,32 @@ function isLocal() {
   try { return localStorage.getItem("zone") === "local"; } catch { return false; }
 }
 
+// What is the same is not written again: what reads the page out would read it again.
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 function writeTimes(root) {
-  for (const span of root.querySelectorAll("[data-age-of]")) span.textContent = age(Number(span.dataset.ageOf));
+  for (const span of root.querySelectorAll("[data-age-of]")) write(span, age(Number(span.dataset.ageOf)));
   for (const time of root.querySelectorAll("time[data-ms]")) {
-    const date = new Date(Number(time.dataset.ms));
-    const two = (n) => String(n).padStart(2, "0");
-    const full = isLocal()
-      ? `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
-        `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
-      : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
-    const text = time.hasAttribute("data-clock") ? full.slice(11) : full;
-    if (time.textContent !== text) time.textContent = text;
+    const ms = Number(time.dataset.ms);
+    const date = new Date(isLocal() ? ms - new Date(ms).getTimezoneOffset() * 60000 : ms);
+    const full = date.toISOString().slice(0, 19).replace("T", " ") + (isLocal() ? "" : " UTC");
+    write(time, time.hasAttribute("data-clock") ? full.slice(11) : full);
   }
+}
+
+// Has a sentence read out when its words change, not for each figure that goes on. Hidden, it keeps no old one.
+function readOut(part, html) {
+  const words = html.replace(/\d+/g, "");
+  part.innerHTML = words === part.dataset.words ? "" : html;
+  part.dataset.words = words;
+  return true;
 }
 
 // Replaces a part, unless somebody is selecting text in it; what was open or had the focus stays so.
 function replace(part, html) {
+  if (part.id === "said") return readOut(part, html);
   const selection = getSelection();
   if (selection && !selection.isCollapsed && part.contains(selection.anchorNode)) return false;
   const open = new Map([...part.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
@@ -56,9 +66,8 @@ function replace(part, html) {
 }
 
 function pathTo(element) {
-  if (element.dataset.post) return `[data-post="${CSS.escape(element.dataset.post)}"]`;
-  if (element.dataset.run) return `[data-run="${CSS.escape(element.dataset.run)}"]`;
-  if (element.dataset.copy) return `[data-copy="${CSS.escape(element.dataset.copy)}"]`;
+  const key = ["post", "run", "copy"].find((name) => element.dataset[name]);
+  if (key) return `[data-${key}="${CSS.escape(element.dataset[key])}"]`;
   if (element.getAttribute("href")) return `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
   if (element.localName === "summary") return `#${CSS.escape(element.parentElement.id)} > summary`;
   return null;
@@ -121,16 +130,17 @@ function tick() {
   if (waiting.size) show({});
   const lost = body.dataset.events && Date.now() - lastAnswerMs > LATE_MS;
   body.classList.toggle("lost", Boolean(lost));
-  const text = lost ? `This page has not reached its server for ${age(lastAnswerMs - aheadMs).replace(" ago", "")}. ` +
-    "What it shows is the state of then." : said;
-  if (status && status.textContent !== text) status.textContent = text;
+  // Always the same sentence: it is read out when it changes.
+  const since = new Date(lastAnswerMs - aheadMs);
+  write(status, lost ? `This page has not reached its server since ${since.toISOString().slice(11, 19)} UTC. ` +
+    "What it shows is the state of then." : said);
 }
 
 // What buttons answer, by their command: a part that is replaced meanwhile has new ones.
 const answers = new Map();
 
 function writeAnswers(root) {
-  for (const button of root.querySelectorAll("[data-copy]")) button.textContent = answers.get(button.dataset.copy) || "Copy";
+  for (const button of root.querySelectorAll("[data-copy]")) write(button, answers.get(button.dataset.copy) || "Copy");
 }
 
 async function copy(id) {
@@ -182,28 +192,7 @@ document.addEventListener("submit", (event) => {
     const content = { cluster: form.dataset.cluster, values: Object.fromEntries(new FormData(form)) };
     post(form.querySelector("[type=submit]"), form.dataset.choose, content);
   }
-  else if (form.hasAttribute("data-login")) login(form);
 });
-
-function send(path, content) {
-  return fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(content) });
-}
-
-async function login(form) {
-  const answer = await send("/login", { token: new FormData(form).get("token") });
-  if (answer.ok) open_asked();
-  else say((await answer.json()).error);
-}
-
-// Opens the page in whose place the form for the token is.
-function open_asked() {
-  location.replace(location.pathname === "/login" ? "/" : location.pathname + location.search);
-}
-
-// A link from elsewhere, such as an alert's, comes without the cookie of a session that is open.
-if (document.querySelector("[data-login]") && location.pathname !== "/login") {
-  fetch(location.href).then((answer) => answer.ok && open_asked()).catch(() => {});
-}
 
 const posted = new Set();
 
@@ -216,7 +205,8 @@ async function post(button, path, content) {
   button.disabled = true;
   say("");
   try {
-    const answer = await send(path, content);
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(content) });
     const result = await answer.json();
     if (!answer.ok) say(result.error);
     else if (new URL(result.url, location).pathname !== location.pathname) return location.assign(result.url);

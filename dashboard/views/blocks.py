@@ -228,6 +228,22 @@ class Paragraph:
 NO_TICK = Paragraph("There is no tick to show.", Tone.UNKNOWN)
 
 
+def stale(what: str, tick_ms: int, shown_ms: int, stale_after_s: float) -> list[Paragraph]:
+    """Return what comes before rows that are too old for the moment that is shown; nothing if they are not.
+
+    Args:
+        what: subject and verb: what happened at their tick.
+        tick_ms: their tick, epoch milliseconds.
+        shown_ms: the moment, epoch milliseconds.
+        stale_after_s: age up to which they count, seconds.
+    """
+    age_s = (shown_ms - tick_ms) / 1000
+    if age_s <= stale_after_s:
+        return []
+    before = f"{what} {duration_text(age_s)} before the moment that is shown, at {moment_text(tick_ms)}."
+    return [Paragraph(f"{before} What follows is the state of then.", Tone.UNKNOWN)]
+
+
 @dataclass(frozen=True)
 class Commands:
     """Commands to copy.
@@ -235,10 +251,12 @@ class Commands:
     Attributes:
         lead: what they do.
         commands: commands of a shell, the best first.
+        is_offered: whether the page carries them out too, if it carries out any.
     """
 
     lead: str
     commands: Sequence[str]
+    is_offered: bool = True
 
 
 class Term(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.tick_end import AHEAD_MS, tick_end
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Facts, Kind, Row, Term, Tone
+from headroom.operations.evaluation import fresh_ms
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import (
     BROKER_LOAD,
@@ -39,7 +40,7 @@ _TABLES = (
     FETCHER_LAG,
     BYTES_PER_SEC,
 )
-_TONES = {"readable": Tone.GOOD, "no rows": Tone.QUIET, "unreadable": Tone.CRITICAL}
+_TONES = {"readable": Tone.GOOD, "old": Tone.WARNING, "no rows": Tone.QUIET, "unreadable": Tone.CRITICAL}
 _COLUMNS = (
     DataColumn("table", "table"),
     DataColumn("state", "state", Kind.STATE, tones=_TONES),
@@ -51,11 +52,24 @@ _COLUMNS = (
 
 def health(site: Site, address: Address) -> Sequence[Block]:
     """Return the age of each table of the cluster of an address; of one that cannot be read, why."""
-    at_ms = site.clock_ms() if address.at is None else address.at
+    at_ms = site.shown_ms(address)
     terms = [*_evaluation(site, address), *_collection(site, address, at_ms), Term("Store", site.tables.store_path)]
-    rows = [_row(site, address, table, at_ms) for table in _TABLES]
+    stale_after_s = _stale_after_s(site, site.cluster(address))
+    rows = [_row(site, address, table, at_ms, stale_after_s.get(table.path)) for table in _TABLES]
     note = "Tables of moves have rows only while something moves; the others follow the ticks by up to a minute."
     return [Facts(terms), DataTable("tables", "Tables", _COLUMNS, rows, note=note)]
+
+
+def _stale_after_s(site: Site, cluster: str) -> Mapping[str, float]:
+    """Return the age from which a table is old, seconds, by its path; without those that do not follow every tick."""
+    watched = site.watched(cluster)
+    from_silver = (REPLICATION_LAG, MESSAGES, FETCHER_LAG, BYTES_PER_SEC)
+    return {
+        THROTTLE_HEADROOM.path: fresh_ms(site.settings) / 1000,
+        LEADER_IMBALANCE.path: watched.balances_stale_after_s(),
+        BROKER_LOAD.path: watched.loads_stale_after_s(),
+        **{table.path: watched.records_stale_after_s() for table in from_silver},
+    }
 
 
 def _evaluation(site: Site, address: Address) -> list[Term]:
@@ -100,11 +114,13 @@ def _collection(site: Site, address: Address, at_ms: int) -> Iterator[Term]:
         yield Term("Did not answer", "; ".join(named[:_MOST_NAMED]) + more, Tone.WARNING)
 
 
-def _row(site: Site, address: Address, table: Table, at_ms: int) -> Row:
+def _row(site: Site, address: Address, table: Table, at_ms: int, stale_after_s: float | None) -> Row:
     try:
         tick_ms = site.moments.tick_at(site.cluster(address), site.at_ms(address), table)
     except HeadroomError as error:
         return {"table": table.path, "state": "unreadable", "tick_ms": None, "age_s": None, "problem": str(error)}
     age_s = None if tick_ms is None else max(0, at_ms - tick_ms) / 1000
-    state = "no rows" if tick_ms is None else "readable"
+    state = "no rows" if age_s is None else "readable"
+    if age_s is not None and stale_after_s is not None and age_s > stale_after_s:
+        state = "old"
     return {"table": table.path, "state": state, "tick_ms": tick_ms, "age_s": age_s, "problem": None}

@@ -9,7 +9,18 @@ from headroom.dashboard.address import Address
 from headroom.dashboard.data.lag import MOST_TIMES, FollowerLag, PairLag, lag_history, pair_lags, part_ms
 from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, HeatCell, HeatMap, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import (
+    Block,
+    DataColumn,
+    DataTable,
+    HeatCell,
+    HeatMap,
+    Kind,
+    Paragraph,
+    Row,
+    Tone,
+    stale,
+)
 from headroom.schemas.tables import REPLICATION_LAG
 from headroom.schemas.text.amounts import clock_text, duration_text, moment_text
 
@@ -65,16 +76,20 @@ def lag(site: Site, address: Address) -> Sequence[Block]:
         f"Read at {moment_text(tick_ms)}. Kafka's gauge is gone for seconds after a leader switch, and stands still "
         "while a throttle keeps a replica waiting: see Moves for the real lag of what moves."
     )
+    stale_after_s = site.watched(cluster).records_stale_after_s()
+    of_then = stale("Lag was last read", tick_ms, site.shown_ms(address), stale_after_s)
+    rows = [_row(pair, is_stale=bool(of_then)) for pair in pairs]
     return [
+        *of_then,
         _over_time(history, ticks),
         _by_source(pairs, tick_ms),
-        DataTable("lag", "Replication lag by brokers", _COLUMNS, [_row(p) for p in pairs], "No broker fetches.", note),
+        DataTable("lag", "Replication lag by brokers", _COLUMNS, rows, "No broker fetches.", note),
     ]
 
 
-def _row(pair: PairLag) -> Row:
+def _row(pair: PairLag, *, is_stale: bool) -> Row:
     state = "behind" if pair.behind else "unknown" if pair.unknown or pair.missing else "in step"
-    return {**vars(pair), "state": state}
+    return {**vars(pair), "state": "unknown" if is_stale else state}
 
 
 def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:

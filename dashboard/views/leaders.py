@@ -8,7 +8,7 @@ from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.recommendations.elections import describe_plan
 from headroom.dashboard.address import Address
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone, stale
 from headroom.planning.elections.planner import why_not_electable
 from headroom.schemas.text.amounts import moment_text
 
@@ -40,23 +40,28 @@ def leaders(site: Site, address: Address) -> Sequence[Block]:
     count = site.moments.leaders(cluster, at_ms)
     if count is None:
         return [Paragraph(f"Leaders of cluster {cluster} were not counted yet.", Tone.UNKNOWN)]
-    rows = [_row(balance) for balance in count.balances]
+    watched = site.watched(cluster)
+    stale_after_s = watched.balances_stale_after_s()
+    of_then = stale("Leaders were last counted", count.tick_ms, site.shown_ms(address), stale_after_s)
+    rows = [_row(balance, is_stale=bool(of_then)) for balance in count.balances]
     out = sum(balance.is_out_of_balance for balance in count.balances)
     note = f"Counted at {moment_text(count.tick_ms)}. {out} of {len(rows)} brokers out of balance."
-    blocks: list[Block] = [DataTable("leaders", "Leaders", _COLUMNS, rows, note=note)]
-    if out:
-        advice = site.watched(cluster).recommender(elections=count.elections).elect_preferred()
+    blocks: list[Block] = [*of_then, DataTable("leaders", "Leaders", _COLUMNS, rows, note=note)]
+    # Of an old count nothing is recommended, as no alert does.
+    if out and not of_then:
+        advice = watched.recommender(elections=count.elections).elect_preferred()
         blocks.append(Paragraph(f"Elections: {describe_plan(count.elections)}."))
         blocks.append(Commands("Elect the preferred leaders", advice.commands))
     return blocks
 
 
-def _row(one: LeaderBalance) -> Row:
+def _row(one: LeaderBalance, *, is_stale: bool) -> Row:
     balance = one.balance
     state = "out of balance" if one.is_out_of_balance else "in balance"
+    state = (why_not_electable(balance, one.threshold_ratio, True) or state) if one.alive else "down"
     return {
         "broker": one.broker,
-        "state": (why_not_electable(balance, one.threshold_ratio, True) or state) if one.alive else "down",
+        "state": "unknown" if is_stale else state,
         "preferred_partitions": balance.preferred_partitions,
         "non_preferred_partitions": balance.non_preferred_partitions,
         "electable_now": balance.electable_now,

@@ -104,11 +104,7 @@ def throttles(site: Site, address: Address) -> Sequence[Block]:
         blocks += _of_broker(site, address, moment, BrokerRole(address.broker, address.role))
     if address.rate_bytes_per_s is not None:
         blocks += tried_at(moment, address.rate_bytes_per_s, address)
-        limited = sorted({status.broker for status in moment.statuses if status.load.needs_throttle})
-        if limited and address.at is None:
-            config = site.watched(site.cluster(address)).config
-            command = headroom_apply(round(address.rate_bytes_per_s), limited, config, raise_only=False)
-            blocks.append(Commands("Set it on these brokers, where it may lower a rate", [command]))
+        blocks += _setting_it(site, address, moment, address.rate_bytes_per_s)
     most = max((_most(status) for status in moment.statuses), default=0.0)
     rows = [_row(status, address, most) for status in moment.statuses]
     order = list(VERDICT_TONES)[::-1]
@@ -230,6 +226,25 @@ def _too_much(point: ThrottlePoint) -> float | None:
     return required if throttle is not None and required is not None and throttle <= required else None
 
 
+def _setting_it(site: Site, address: Address, moment: ClusterMoment, rate_bytes_per_s: float) -> list[Block]:
+    """Return the command that sets a tried throttle; the page carries out none that it warns of itself."""
+    limited = sorted({status.broker for status in moment.statuses if status.load.needs_throttle})
+    if not limited or address.at is not None:
+        return []
+    watched = site.watched(site.cluster(address))
+    command = headroom_apply(round(rate_bytes_per_s), limited, watched.config, raise_only=False)
+    lead = "Set it on these brokers, where it may lower a rate"
+    capacity = watched.settings.cluster.replication_capacity
+    why_not = None
+    if _is_too_low(moment, rate_bytes_per_s):
+        why_not = "the move would never finish"
+    elif capacity is not None and rate_bytes_per_s > capacity:
+        why_not = f"cluster.replication_capacity is {rate_text(capacity)}"
+    if why_not is None:
+        return [Commands(lead, [command])]
+    return [Commands(f"{lead}. To copy only, because {why_not}", [command], is_offered=False)]
+
+
 def tried_at(moment: ClusterMoment, rate_bytes_per_s: float, address: Address) -> list[Block]:
     """Return what a throttle would do on every broker and role that it would limit.
 
@@ -244,7 +259,7 @@ def tried_at(moment: ClusterMoment, rate_bytes_per_s: float, address: Address) -
     if not needing:
         return [Paragraph(f"{text} would limit nothing: no replica is behind.")]
     verdicts = {row["verdict"] for row in rows}
-    if verdicts & {verdict.value for verdict in TOO_LOW}:
+    if _is_too_low(moment, rate_bytes_per_s):
         said = Paragraph(f"{text} is too low: the move never finishes.", Tone.CRITICAL)
     # One more unknown rate changes nothing in what is too low.
     elif Verdict.NO_DATA.value in verdicts:
@@ -273,10 +288,16 @@ def _with_throttle(load: ThrottleLoad, rate_bytes_per_s: float) -> ThrottleLoad:
     )
 
 
-def _tried_row(status: ThrottleStatus, rate_bytes_per_s: float, address: Address) -> Row:
+def _is_too_low(moment: ClusterMoment, rate_bytes_per_s: float) -> bool:
+    """Return whether a throttle is so low for a broker and role that its replicas never get in sync."""
+    needing = (status for status in moment.statuses if status.load.needs_throttle)
+    return any(_tried_load(status, rate_bytes_per_s).verdict in TOO_LOW for status in needing)
+
+
+def _tried_load(status: ThrottleStatus, rate_bytes_per_s: float) -> ThrottleLoad:
     # Once dead brokers are back too, as advice has it.
     required, down = status.load.lasting_required_bytes_per_s, status.load.down_required_bytes_per_s or 0.0
-    load = replace(
+    return replace(
         status.load,
         throttle_bytes_per_s=rate_bytes_per_s,
         throttle_known=True,
@@ -284,10 +305,14 @@ def _tried_row(status: ThrottleStatus, rate_bytes_per_s: float, address: Address
         known_required_bytes_per_s=status.load.least_required_bytes_per_s + down,
         down_required_bytes_per_s=0.0,
     )
+
+
+def _tried_row(status: ThrottleStatus, rate_bytes_per_s: float, address: Address) -> Row:
+    required = status.load.lasting_required_bytes_per_s
     return {
         "subject": status.subject,
         "throttle": _link(status, address),
-        "verdict": load.verdict.value,
+        "verdict": _tried_load(status, rate_bytes_per_s).verdict.value,
         "lasting_required_bytes_per_s": required,
         "margin_bytes_per_s": None if required is None else rate_bytes_per_s - required,
     }

@@ -112,6 +112,8 @@ def _events(site: Site, ticks: TickRange, happened: RangeEvents) -> Iterator[Row
     for switch in happened.switches:
         names = join_names(switch.names, switch.partitions)
         text = f"{names}: broker {switch.previous_leader} to broker {switch.broker}"
+        if ticks.topic is not None and switch.includes(ticks.topic) is None:
+            text = f"{text}; they may include {ticks.topic}"
         yield _event(switch.tick_ms, "leader", Tone.QUIET, text)
     yield from _changes(rate_changes(site.tables, ticks))
     for step in happened.alerts:

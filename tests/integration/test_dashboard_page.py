@@ -420,7 +420,7 @@ def test_a_server_ends_quietly_under_its_pages_which_say_so(
     assert exit_code(process, 10) == 130
     assert errors_of(store).read_text(encoding="utf-8").strip() == ""
     began_s = time.monotonic()
-    page.wait_for_selector("#status >> text=This page has not reached its server for", timeout=20_000)
+    page.wait_for_selector("#status >> text=This page has not reached its server since", timeout=20_000)
     assert time.monotonic() - began_s <= 20
     assert page.evaluate("document.body.classList.contains('lost')")
     tab.context.close()

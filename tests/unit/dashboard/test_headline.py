@@ -12,12 +12,14 @@ import pytest
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.dashboard.views.blocks import Tone
 from headroom.dashboard.views.headline import Headline, headline
+from headroom.operations import evaluation
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, at, event, new_replica
 from tests.unit.builders.throttle_status import partition, status
+from tests.unit.dashboard.markup import Markup
 
 ENOUGH = status(1, Role.LEADER, 12, 10, partition(), eta_s=60.0)
 TOO_LOW = status(1, Role.LEADER, 5.6, 8, partition(), in_sync_mb=6)
@@ -304,6 +306,28 @@ def test_a_chosen_moment_shows_the_state_of_then(store: DashboardStore) -> None:
     assert shown(store, TICK_MS + 61_000).text == "No partition is in a reassignment."
 
 
+def test_a_moment_in_a_gap_does_not_have_the_verdict_before_it(store: DashboardStore) -> None:
+    """A watch ended at 08:00 in a move that went well, and began again at 09:00:01."""
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    store.throttles(IDLE, tick_ms=TICK_MS + 3_601_000)
+    found = shown(store, TICK_MS + 3_602_000, TICK_MS + 3_600_000)
+    assert (found.tone, found.tick_ms) == (Tone.UNKNOWN, TICK_MS)
+    assert found.text == (
+        "Not evaluated at 2027-01-15 09:00:00 UTC: the last verdict before it is of 2027-01-15 08:00:00 UTC."
+    )
+    assert found.terms[0] == ("Then", "At the throttles in force the moves are done in 1 min.", Tone.QUIET)
+    assert shown(store, TICK_MS + 3_602_000, TICK_MS + 3_601_000).text == "No partition is in a reassignment."
+
+
+# Three commits of gold, 20 s apart while nothing moves.
+@pytest.mark.parametrize(("after_ms", "tone"), [(60_000, Tone.GOOD), (60_001, Tone.UNKNOWN)])
+def test_a_moment_has_the_verdict_of_the_minute_before_it(store: DashboardStore, after_ms: int, tone: Tone) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica())
+    assert shown(store, TICK_MS + 3_602_000, TICK_MS + after_ms).tone is tone
+
+
 def test_a_moment_before_the_first_tick_has_no_verdict(store: DashboardStore) -> None:
     store.throttles(ENOUGH)
     found = shown(store, NOW_MS, TICK_MS - 1)
@@ -359,6 +383,16 @@ def test_the_page_and_the_api_say_the_same_sentence(store: DashboardStore) -> No
     assert '<div class="headline critical">' in page
 
 
+def test_only_the_sentence_is_read_out_when_it_changes(store: DashboardStore) -> None:
+    """Ages inside the headline go on every second, and each tick replaces all of it."""
+    store.throttles(TOO_LOW)
+    store.replicas(new_replica(0, "never"))
+    page = Markup(store.client(NOW_MS).get("/moves").text)
+    assert [element for element in page.elements if "aria-live" in element.attributes] == []
+    read_out = [(element.attributes["id"], element.text) for element in page.all("p", role="status")]
+    assert read_out == [("said", f"critical: {shown(store).text}"), ("status", "")]
+
+
 def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) -> None:
     # 1 TB at 1 B/s.
     store.throttles(replace(ENOUGH, eta_s=1e12))
@@ -367,6 +401,15 @@ def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) 
     assert client.get("/moves").status_code == 200
     assert client.get("/throttles").status_code == 200
     assert client.get("/api/v1/moves").json()["replicas"]["rows"][0]["eta_s"] == 1e12
+
+
+def test_the_age_of_verdicts_is_that_of_a_table_that_is_open(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query of its own opens the table each time that a page is rendered."""
+    store.throttles(ENOUGH)
+    monkeypatch.setattr(evaluation, "query", lambda *_: pytest.fail("the table is opened again"))
+    assert shown(store).view_time.is_current
 
 
 def test_the_newest_tick_is_found_without_a_read_of_older_days(

@@ -231,8 +231,11 @@ def test_a_page_gets_its_parts_and_then_those_that_change(
         assert (reader.status, reader.headers["content-type"].split(";")[0]) == (200, "text/event-stream")
         # A stream that is compressed comes in blocks.
         assert "content-encoding" not in reader.headers
+        # A proxy would do so too, or wait for more.
+        assert reader.headers["x-accel-buffering"] == "no"
+        assert {"no-cache", "no-transform"} <= set(reader.headers["cache-control"].split(", "))
         assert reader.text.startswith("retry: 2000\n\n")
-        assert reader.messages[0]["regions"].keys() == {"headline", "content"}
+        assert reader.messages[0]["regions"].keys() == {"said", "headline", "content"}
         assert reader.messages[0]["now_ms"] == TICK_MS
         assert reader.messages[1]["regions"] == {}
         seen = len(reader.messages)
@@ -240,7 +243,8 @@ def test_a_page_gets_its_parts_and_then_those_that_change(
         await until(lambda: any(message["regions"] for message in reader.messages[seen:]))
         (changed,) = [message["regions"] for message in reader.messages[seen:] if message["regions"]]
         # Moves has no alerts in its content.
-        assert changed.keys() == {"headline"}
+        assert changed.keys() == {"said", "headline"}
+        assert changed["said"].startswith("critical: At the throttles in force the moves are done in")
         assert "a new alert." in changed["headline"]
         await reader.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from headroom.dashboard.security import Sessions, allowed_hosts, cookie_name, is
 from headroom.dashboard.server import bind, url_of
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
+from tests.unit.builders.acting import ORIGIN
 from tests.unit.builders.commands import run_headroom
 from tests.unit.builders.dashboard_store import (
     TICK_MS,
@@ -283,6 +285,43 @@ def test_without_a_token_there_is_no_form_for_one(store: DashboardStore) -> None
     assert store.client().get("/login").status_code == 404
 
 
+# Size
+
+
+@pytest.mark.parametrize("path", ["/login", "/actions"])
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "chunked"])
+def test_a_body_that_no_form_sends_is_refused_before_it_is_read(client: Client, path: str, announced: bool) -> None:
+    """10 MB in parts of 1 kB, of which at most 64 are taken, and the one that is too much."""
+    taken: list[int] = []
+
+    async def parts() -> AsyncIterator[bytes]:
+        for n in range(10_000):
+            taken.append(n)
+            yield b" " * 1000
+
+    headers = {**ORIGIN, "content-type": "application/json"}
+    if announced:
+        headers["content-length"] = "10000000"
+    answer = client.post(path, content=parts(), headers=headers)
+    assert (answer.status_code, answer.json()) == (413, {"error": "A request to this page has at most 64 kB."})
+    assert len(taken) == (0 if announced else 65)
+    require_headers(answer)
+
+
+def test_a_body_of_64_kb_is_read(store: DashboardStore) -> None:
+    body = json.dumps({"token": TOKEN}).encode().ljust(64_000)
+    headers = {"content-type": "application/json"}
+    client = store.client(token=TOKEN)
+    assert client.post("/login", content=body + b" ", headers=headers).status_code == 413
+    assert client.post("/login", content=body, headers=headers).status_code == 204
+
+
+@pytest.mark.parametrize("length", ["-1x", "9" * 5000])
+def test_a_length_that_is_no_number_is_too_large(store: DashboardStore, length: str) -> None:
+    headers = {"content-type": "application/json", "content-length": length}
+    assert store.client(token=TOKEN).post("/login", content=b"{}", headers=headers).status_code == 413
+
+
 # Headers and markup
 
 HOSTILE = (
@@ -363,7 +402,8 @@ def require_policy(html: str) -> None:
     # What is read first is what a screen reader finds first; the form for the token has no sentence.
     assert len(page.all("h1")) == (0 if page.all("form", **{"data-login": None}) else 1)
     scripts = page.all("script")
-    assert [(script.attributes.get("src"), script.text) for script in scripts] in ([], [("/static/page.js", "")])
+    own = [("/static/page.js", "")], [("/static/login.js", "")]
+    assert [(script.attributes.get("src"), script.text) for script in scripts] in ([], *own)
     shown = "".join(page.texts("body")).replace("\n", "")
     assert shown.isprintable(), [character for character in shown if not character.isprintable()]
 
@@ -397,6 +437,7 @@ def test_links_to_hostile_clusters_and_runs_lead_to_them(hostile: DashboardStore
         ("/api/v1/moves/replicas.csv", 200),
         ("/api/v1/openapi.json", 200),
         ("/static/page.js", 200),
+        ("/static/login.js", 200),
         ("/static/style.css", 200),
         ("/static/icon.svg", 200),
         ("/static/nosuch.js", 404),
@@ -432,5 +473,5 @@ def test_the_form_for_the_token_is_open_and_within_the_policy(store: DashboardSt
     assert answer.status_code == 200
     require_headers(answer)
     require_policy(answer.text)
-    for path in ("/static/page.js", "/static/style.css"):
+    for path in ("/static/login.js", "/static/style.css"):
         assert client.get(path).status_code == 200

@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.dashboard.acting.actions import Actions
+from headroom.dashboard.app import create_app
 from headroom.dashboard.data.history import throttle_history
 from headroom.dashboard.data.moment import ClusterMoment
 from headroom.dashboard.data.timeline import MOST_POINTS, TickRange
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Chart, DataTable, Paragraph, Tone
 from headroom.dashboard.views.chart import ChartLine, over_time
 from headroom.dashboard.views.throttles import throttles, tried_at
@@ -23,12 +26,16 @@ from headroom.planning.finish.finish_time import finish
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
 from headroom.schemas.alerts import TOO_LOW, Verdict
 from headroom.schemas.keys import BrokerRole, Role
+from headroom.schemas.quantities import parse_bytes_per_s
 from headroom.schemas.tables import THROTTLE_HEADROOM
 from headroom.schemas.text.amounts import duration_range_text
+from tests.unit.builders.acting import buttons
 from tests.unit.builders.dashboard_store import (
     CLUSTER,
+    HOSTS,
     MB,
     TICK_MS,
+    Client,
     DashboardStore,
     at,
     throttle_row,
@@ -181,6 +188,32 @@ def test_what_is_left_may_be_unknown(store: DashboardStore) -> None:
     found = tried(store, "20 MB")
     assert found.tone is Tone.UNKNOWN
     assert found.text == "A throttle of 20.00 MB/s on every broker is enough; when the move finishes is unknown."
+
+
+# 10 MB/s are required, and a broker carries 30 MB/s.
+@pytest.mark.parametrize(
+    ("rate", "why_not"),
+    [
+        ("20 MB", None),
+        ("30 MB", None),
+        ("30.1 MB", "cluster.replication_capacity is 30.00 MB/s"),
+        ("1 MB", "the move would never finish"),
+    ],
+)
+def test_a_tried_rate_that_does_harm_is_shown_without_a_button(
+    store: DashboardStore, actions: Actions, rate: str, why_not: str | None
+) -> None:
+    store.throttles(LEADER)
+    watched = store.watched(CLUSTER)
+    cluster = replace(watched.settings.cluster, replication_capacity=30 * MB)
+    site = Site([replace(watched, settings=replace(watched.settings, cluster=cluster))], lambda: TICK_MS, actions)
+    page = Client(create_app(site, HOSTS)).get("/throttles", params={"rate": rate})
+    (command,) = [code for code in Markup(page.text).texts("code") if code.startswith("headroom throttle apply")]
+    assert f"--rate {round(parse_bytes_per_s(rate))}" in command
+    assert len(buttons(page, "data-copy")) == 1
+    assert len(buttons(page, "data-run")) == (1 if why_not is None else 0)
+    lead = "Set it on these brokers, where it may lower a rate"
+    assert f"<p>{lead}{'' if why_not is None else f'. To copy only, because {why_not}'}:</p>" in page.text
 
 
 def history(store: DashboardStore, broker: int, role: str, **query: Any) -> tuple[Chart, DataTable]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.cli.main import headroom
+from headroom.dashboard import report as report_module
 from headroom.dashboard.app import played
 from headroom.dashboard.data.timeline import (
     MOST_POINTS,
@@ -25,7 +27,18 @@ from headroom.dashboard.views.throttles import annotations_of
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
-from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, at, event, new_replica, values
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from tests.unit.builders.dashboard_store import (
+    CLUSTER,
+    MB,
+    TICK_MS,
+    DashboardStore,
+    at,
+    event,
+    new_replica,
+    throttle_row,
+    values,
+)
 from tests.unit.builders.throttle_status import partition, status
 
 DAY = TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS)
@@ -55,8 +68,8 @@ def moved(store: DashboardStore) -> DashboardStore:
     return store
 
 
-def events(store: DashboardStore) -> list[tuple[int, str, str, str]]:
-    (found,) = [t for t in tables_of(timeline(store.site(), at())) if t.name == "events"]
+def events(store: DashboardStore, topic: str | None = None) -> list[tuple[int, str, str, str]]:
+    (found,) = [t for t in tables_of(timeline(store.site(), at(topic=topic))) if t.name == "events"]
     return [
         (TICK_MS - at_ms, what, tone, text)
         for at_ms, what, tone, text in values(found.rows, "at_ms", "what", "tone", "text")
@@ -75,7 +88,24 @@ def test_events_are_the_newest_first_with_all_brokers_of_a_change(moved: Dashboa
 def test_a_switch_is_one_event_although_each_tick_of_its_window_has_it(moved: DashboardStore) -> None:
     (switch,) = leader_switches(moved.site().tables, DAY)
     assert (switch.tick_ms, switch.broker, switch.previous_leader, switch.partitions) == (TICK_MS - 3000, 2, 1, 5)
-    assert leader_switches(moved.site().tables, TickRange(CLUSTER, DAY.first_ms, DAY.last_ms, "other")) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "partitions", "texts"),
+    [
+        ("t", 5, ["t-0 and 4 more: broker 1 to broker 2"]),
+        # It may be one of the four that have no name in the table.
+        ("other", 5, ["t-0 and 4 more: broker 1 to broker 2; they may include other"]),
+        ("other", 1, []),
+        (None, 5, ["t-0 and 4 more: broker 1 to broker 2"]),
+    ],
+)
+def test_a_switch_that_may_include_a_topic_is_not_left_out(
+    store: DashboardStore, topic: str | None, partitions: int, texts: list[str]
+) -> None:
+    switch = replace(SWITCH, partitions=partitions)
+    store.throttles(status(2, Role.LEADER, 6, 8, partition(), switches=(switch,)))
+    assert [text for _, what, _, text in events(store, topic) if what == "leader"] == texts
 
 
 def test_alerts_and_commands_are_events_of_their_cluster(store: DashboardStore) -> None:
@@ -181,11 +211,55 @@ def test_a_report_opens_without_script_and_without_a_network(moved: DashboardSto
         assert words in text
 
 
+def test_a_report_that_ends_in_a_gap_does_not_end_with_the_verdict_before_it(moved: DashboardStore) -> None:
+    """It ends an hour after the last tick."""
+    text = report(moved.site(), TickRange(CLUSTER, TICK_MS - 3_600_000, TICK_MS + 3_600_000))
+    (first,) = re.findall(r'<p class="paragraph unknown">(.*)</p>', text)
+    assert first.endswith(
+        " Not evaluated at 2027-01-15 09:00:00 UTC: the last verdict before it is of 2027-01-15 08:00:00 UTC."
+    )
+    assert "<dt>Then</dt>" in text
+
+
 def test_a_report_of_a_time_without_ticks_is_refused(moved: DashboardStore) -> None:
     with pytest.raises(HeadroomError, match="has no tick from"):
         report(moved.site(), TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS - 43_200_000))
     with pytest.raises(HeadroomError, match="cluster other"):
         report(moved.site(), TickRange("other", DAY.first_ms, DAY.last_ms))
+
+
+def test_the_report_of_a_busy_hour_is_bounded_and_says_what_it_leaves_out(store: DashboardStore) -> None:
+    """An hour of ticks every 5 s of 12 brokers and roles, none of which fits, and 1,000 alerts that fire."""
+    usual = throttle_row(status(1, Role.LEADER, 6, 8, partition())) | {"partitions": [], "peers": []}
+    brokers = [{"broker": broker, "role": role} for broker in range(6) for role in ("leader", "follower")]
+    rates = [{"required_bytes_per_s": (8 + n % 7 / 3) * MB, "tick_ms": TICK_MS - n * 5000} for n in range(720)]
+    store.rows(THROTTLE_HEADROOM, *({**usual, **broker, **rate} for rate in rates for broker in brokers))
+    store.alerts(*(event(f"a{n}", tick_ms=TICK_MS - n) for n in range(1000)))
+    text = report(store.site(), TickRange(CLUSTER, TICK_MS - 3_600_000, TICK_MS))
+    assert len(text.encode()) <= 3_000_000
+    # 720 / 60.
+    assert "One row in 12 of 720; the chart has all." in text
+    assert text.count('<article class="card') == 100
+    assert "900 more alerts fired or ended, and are left out." in text
+
+
+def test_a_report_that_is_too_large_leaves_out_its_last_charts_and_says_which(
+    moved: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = report(moved.site(), DAY)
+    charts = re.findall(r"<figcaption><h2>(.*)</h2>", whole)
+    # Left to copy, the expected finish, and two throttles.
+    assert len(charts) == 4
+    left_out = re.compile(r"</span> (.*): left out, so that this file stays below 3 MB\.")
+    monkeypatch.setattr(report_module, "_MOST_BYTES", len(whole.encode()) - 1)
+    smaller = report(moved.site(), DAY)
+    assert len(smaller.encode()) < len(whole.encode())
+    assert left_out.findall(smaller) == charts[-1:]
+    # Without any chart it is as small as it gets.
+    monkeypatch.setattr(report_module, "_MOST_BYTES", 0)
+    smallest = report(moved.site(), DAY)
+    assert left_out.findall(smallest) == charts
+    assert "<figure" not in smallest
 
 
 def command(store: DashboardStore, *arguments: str) -> str:

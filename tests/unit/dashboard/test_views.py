@@ -15,7 +15,16 @@ from headroom.dashboard.views.leaders import leaders
 from headroom.dashboard.views.runs import runs
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
-from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, Row, at, leader_row, values
+from tests.unit.builders.dashboard_store import (
+    CLUSTER,
+    TICK_MS,
+    DashboardStore,
+    Row,
+    at,
+    leader_row,
+    new_replica,
+    values,
+)
 from tests.unit.builders.throttle_status import partition, status
 from tests.unit.dashboard.markup import Markup
 
@@ -93,9 +102,33 @@ def test_leaders_are_those_of_the_newest_count_up_to_the_moment(store: Dashboard
     assert values(table(leaders(store.site(), at()), "leaders").rows, "electable_now") == [(0,)]
 
 
-def test_a_count_of_older_days_is_found(store: DashboardStore) -> None:
-    store.leaders(leader_row(1), tick_ms=TICK_MS - 40 * 86_400_000)
-    assert table(leaders(store.site(), at()), "leaders").rows
+def test_a_count_of_older_days_is_found_and_shown_as_old(store: DashboardStore) -> None:
+    store.leaders(leader_row(1), leader_row(2, electable=30), tick_ms=TICK_MS - 40 * 86_400_000)
+    store.elections(elections=30, tick_ms=TICK_MS - 40 * 86_400_000)
+    blocks = leaders(store.site(), at())
+    # 40 days; nothing is recommended by it.
+    assert [type(block) for block in blocks] == [Paragraph, DataTable]
+    assert paragraphs(blocks) == [
+        Paragraph(
+            "Leaders were last counted 960 h before the moment that is shown, at 2026-12-06 08:00:00 UTC. What follows "
+            "is the state of then.",
+            Tone.UNKNOWN,
+        )
+    ]
+    rows = table(blocks, "leaders").rows
+    assert values(rows, "state", "electable_now") == [("unknown", 0), ("unknown", 30)]
+    # At the moment of the count it was the state.
+    assert values(table(leaders(store.site(), at(at=TICK_MS - 40 * 86_400_000)), "leaders").rows, "state") == [
+        ("in balance",),
+        ("out of balance",),
+    ]
+
+
+# As long as alerts take a count for that of now: five minutes.
+@pytest.mark.parametrize(("age_ms", "state"), [(300_000, "in balance"), (300_001, "unknown")])
+def test_a_count_of_leaders_is_old_after_five_minutes(store: DashboardStore, age_ms: int, state: str) -> None:
+    store.leaders(leader_row(1))
+    assert values(table(leaders(store.site(TICK_MS + age_ms), at()), "leaders").rows, "state") == [(state,)]
 
 
 # Lag
@@ -130,6 +163,19 @@ def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -
 def test_no_known_gauge_has_no_greatest_lag(store: DashboardStore) -> None:
     store.lags((3, 1, "t", 0, None))
     assert values(table(lag(store.site(), at()), "lag").rows, "greatest_lag_offsets") == [(None,)]
+
+
+# Three of the 60 s in which silver tables are written while few messages arrive.
+@pytest.mark.parametrize(("age_ms", "state"), [(180_000, "in step"), (180_001, "unknown")])
+def test_lag_that_is_not_written_any_more_is_not_in_step(store: DashboardStore, age_ms: int, state: str) -> None:
+    store.lags((3, 1, "t", 0, 0))
+    for now_ms, address in ((TICK_MS + age_ms, at()), (TICK_MS + 9_000_000, at(at=TICK_MS + age_ms))):
+        blocks = lag(store.site(now_ms), address)
+        assert values(table(blocks, "lag").rows, "state") == [(state,)]
+        said = [block.text for block in paragraphs(blocks) if block.tone is Tone.UNKNOWN]
+        assert [text[:66] for text in said] == (
+            ["Lag was last read 3 min before the moment that is shown, at 2027-0"] if state == "unknown" else []
+        )
 
 
 def heat_maps(store: DashboardStore, **query: Any) -> tuple[HeatMap, HeatMap]:
@@ -267,6 +313,25 @@ def test_the_age_of_each_table_is_that_of_its_newest_tick(store: DashboardStore)
     }
     assert {row["state"] for row in rows if row["tick_ms"] is None} == {"no rows"}
     assert evaluation(store) == ("Cluster prod: last evaluated 0 s ago.", Tone.GOOD)
+
+
+def test_a_table_that_does_not_follow_the_ticks_any_more_is_old(store: DashboardStore) -> None:
+    """Lag and silver are not written any more; new replicas are none because nothing moves."""
+    store.throttles(ENOUGH)
+    store.leaders(leader_row(1))
+    store.lags((3, 1, "t", 0, 5), tick_ms=TICK_MS - 240_000)
+    store.replicas(new_replica(), tick_ms=TICK_MS - 7_200_000)
+    found = {path: state for path, state in states(store).items() if state != "no rows"}
+    assert found == {
+        "gold/throttle_headroom": "readable",
+        "gold/leader_imbalance": "readable",
+        "gold/replication_lag": "old",
+        "silver/fetcher_lag": "old",
+        "gold/reassignment_progress": "readable",
+    }
+    # An hour later, which nothing evaluates.
+    later = states(store, at=TICK_MS + 3_600_000)
+    assert (later["gold/throttle_headroom"], later["gold/leader_imbalance"]) == ("old", "old")
 
 
 def test_no_evaluation_is_not_good(store: DashboardStore) -> None:

@@ -1,0 +1,78 @@
+"""The scripts of the page, as far as they need no browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headroom.dashboard import security
+from tests.unit.builders.dashboard_store import TICK_MS
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="scripts are run by node, which is not installed")
+STATIC = Path(security.__file__).parent / "static"
+# Functions of the page's script, with an age that stays the same; what is written to an element is recorded.
+HARNESS = """
+const source = require("fs").readFileSync(process.argv[1], "utf8");
+const named = (name) => source.match(new RegExp(`^function ${name}\\\\(.*?^}`, "ms"))[0];
+const script = ["write", "writeTimes", "readOut"].map(named).join("\\n") + "\\nreturn { writeTimes, readOut };";
+const run = (isLocal) => new Function("age", "isLocal", script)(() => "2 min ago", () => isLocal);
+const element = (dataset) => ({
+  dataset, written: [], hasAttribute: () => false,
+  get textContent() { return this.written.at(-1) ?? ""; },
+  set textContent(text) { this.written.push(text); },
+  get innerHTML() { return this.textContent; },
+  set innerHTML(html) { this.textContent = html; },
+});
+const root = (ages, times) => ({ querySelectorAll: (selector) => selector === "[data-age-of]" ? ages : times });
+"""
+
+
+def result(script: str) -> Any:
+    """Return what an expression in the place of ``RESULT`` has, in a time zone five and a half hours ahead of UTC."""
+    assert NODE is not None
+    command = [NODE, "-e", f"{HARNESS}\n{script}\nconsole.log(JSON.stringify(RESULT));", str(STATIC / "page.js")]
+    done = subprocess.run(command, env={"TZ": "Asia/Kolkata"}, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
+def test_a_script_can_be_read(path: Path) -> None:
+    assert NODE is not None
+    done = subprocess.run([NODE, "--check", str(path)], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_an_age_that_is_the_same_is_not_written_again() -> None:
+    script = """
+    const span = element({ ageOf: "1" });
+    const { writeTimes } = run(false);
+    for (let n = 0; n < 3; n += 1) writeTimes(root([span], []));
+    const RESULT = span.written;
+    """
+    assert result(script) == ["2 min ago"]
+
+
+@pytest.mark.parametrize(("is_local", "text"), [("false", "2027-01-15 08:00:00 UTC"), ("true", "2027-01-15 13:30:00")])
+def test_times_are_written_in_utc_or_in_those_of_the_browser(is_local: str, text: str) -> None:
+    script = f"""
+    const time = element({{ ms: "{TICK_MS}" }});
+    run({is_local}).writeTimes(root([], [time]));
+    const RESULT = time.written;
+    """
+    assert result(script) == [text]
+
+
+def test_a_sentence_is_read_out_when_its_words_change_and_not_with_each_figure() -> None:
+    script = """
+    const part = element({});
+    const sentences = ["good: done in 55 s", "good: done in 50 s", "critical: never", "good: done in 50 s"];
+    for (const sentence of sentences) run(false).readOut(part, sentence);
+    const RESULT = part.written;
+    """
+    assert result(script) == ["good: done in 55 s", "", "critical: never", "good: done in 50 s"]
