@@ -43,10 +43,12 @@ class BrokerAnswer(NamedTuple):
     """The answer of the first broker that gave one.
 
     Attributes:
+        node: id of that broker.
         answer: its answer, which may be an error of any kind but NotController.
         failures: error of each broker that was tried before, by id.
     """
 
+    node: int
     answer: Any
     failures: Mapping[int, KafkaError]
 
@@ -175,7 +177,7 @@ class BrokerFailover:
                 continue
             if error_code(answer) != NotControllerError.errno:
                 self._note_responder(node, _is_controller_sought(failures))
-                return BrokerAnswer(answer, failures)
+                return BrokerAnswer(node, answer, failures)
             failures[node] = NotControllerError()
         raise NoAnswerError(failures)
 
