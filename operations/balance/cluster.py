@@ -86,7 +86,8 @@ def _read(settings: Settings, progress: ProgressReceiver) -> tuple[ClusterState,
     notes = [f"Broker {broker} was not measured: {reason}." for broker, reason in sorted(traffic.unmeasured.items())]
     notes += [f"{error.subject} {error.rule}." for error in log_dirs.errors.values()]
     loads = observed_loads(state, history, traffic.read, traffic.requested)
-    return state, replace(loads, follower_reads=traffic.read_from_followers), notes
+    unmeasured = frozenset(traffic.unmeasured)
+    return state, replace(loads, follower_reads=traffic.read_from_followers, unmeasured=unmeasured), notes
 
 
 def _history(settings: Settings) -> LoadHistory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +14,7 @@ from headroom.operations.balance.written_proposal import WrittenProposal, curren
 from headroom.operations.journal.session import RunSession
 from headroom.planning.balance.reports.progress import proposal_progress
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
-from headroom.planning.reassignments.plan import plan_part
+from headroom.planning.reassignments.plan import ReassignmentPlan, plan_part
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -30,12 +30,12 @@ class NextBatch:
     Attributes:
         number: its number, from 1.
         begun: whether a run of it was interrupted, or did not elect all leaders.
-        left: numbers of all batches that are left.
+        left: all batches that are left by number, without partitions that a later batch has taken further.
     """
 
     number: int
     begun: bool
-    left: tuple[int, ...]
+    left: Mapping[int, ReassignmentPlan]
 
 
 class ProposalSteps(Protocol):
@@ -103,7 +103,7 @@ def run_proposal(
         if not steps.carry_out(following.number):
             break
         ran.append(following.number)
-        if set(following.left) - {following.number}:
+        if following.left.keys() - {following.number}:
             steps.pause()
     return ProposalRun(tuple(ran), following, rest)
 
@@ -155,8 +155,7 @@ def weigh_rest(
         HeadroomError: they are not to be carried out.
     """
     goals = chosen_goals(cluster, proposal.goals)
-    plans = [proposal.batches[number - 1].plan for number in following.left]
-    rest = rest_of_proposal(cluster.to_change, goals, plans)
+    rest = rest_of_proposal(cluster.to_change, goals, list(following.left.values()))
     subject = f"{folder}, batch {following.number}"
     if rest.gone:
         raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")

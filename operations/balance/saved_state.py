@@ -19,7 +19,7 @@ from headroom.schemas.errors import HeadroomError
 _KEY = "loads"
 _REMEDY = "Write it again with headroom balance --save-state."
 _COUNT = TypeAdapter(int)
-_HOURS = TypeAdapter(list[int])
+_NUMBERS = TypeAdapter(list[int])
 _RATES = TypeAdapter(list[float | None])
 _BY_BROKER = TypeAdapter(dict[int, float])
 _ROWS = TypeAdapter(list[list[float | None]])
@@ -62,6 +62,7 @@ def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
         "read_bytes_per_s_by_hour": _hours_json(loads.read_by_hour),
         "requests_per_s_by_hour": _hours_json(loads.requests_by_hour),
         "follower_reads_bytes_per_s": {str(broker): rate for broker, rate in sorted(loads.follower_reads.items())},
+        "unmeasured_brokers": sorted(loads.unmeasured),
     }
 
 
@@ -71,7 +72,7 @@ def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLo
     try:
         loads = ObservedLoads(
             _COUNT.validate_python(fields.get("wanted_hours"), strict=True),
-            tuple(_HOURS.validate_python(fields.get("hours_ms"), strict=True)),
+            tuple(_NUMBERS.validate_python(fields.get("hours_ms"), strict=True)),
             _array(_ROWS.validate_python(fields.get("write_bytes_per_s"), strict=True)),
             _array(_RATES.validate_python(fields.get("read_bytes_per_s"), strict=True)),
             _array(_RATES.validate_python(fields.get("requests_per_s"), strict=True)),
@@ -79,6 +80,7 @@ def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLo
             _hours_of_json(fields.get("read_bytes_per_s_by_hour")),
             _hours_of_json(fields.get("requests_per_s_by_hour")),
             _BY_BROKER.validate_python(fields.get("follower_reads_bytes_per_s", {})),
+            frozenset(_NUMBERS.validate_python(fields.get("unmeasured_brokers", []), strict=True)),
         )
     except (ValidationError, ValueError):
         raise HeadroomError(subject, f"{_KEY} has rates that are not numbers by partition", _REMEDY) from None

@@ -12,7 +12,7 @@ from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.operations.files import read_json
 from headroom.planning.balance.reports.progress import ProposedBatch
 from headroom.planning.elections.planner import PartitionState
-from headroom.planning.reassignments.plan import parse_plan
+from headroom.planning.reassignments.plan import Target, parse_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -48,6 +48,10 @@ class WrittenProposal:
     def throttle_of(self, number: int) -> int | None:
         """Return the throttle of a batch, by its number from 1, bytes per second; None if it copies nothing."""
         return self.throttle_bytes_per_s if self.copies[number - 1] else None
+
+    def later_targets(self, number: int) -> frozenset[Target]:
+        """Return the target replicas of all batches after one, by its number from 1."""
+        return frozenset(target for batch in self.batches[number:] for target in batch.plan.targets)
 
 
 def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:

@@ -18,7 +18,7 @@ from headroom.operations.progress import ProgressReceiver
 from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
 from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
-from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan, plan_part
+from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan, Target, plan_part
 from headroom.planning.reassignments.run.changes import replicas_before
 from headroom.planning.reassignments.run.conditions import partitions_text, require_only_run
 from headroom.planning.reassignments.run.directories import named_partitions
@@ -47,6 +47,7 @@ class RunRequest:
         config: settings file that recommended commands name; the default one if None.
         topic_ids: ids that topics of the plan are to have, for a rollback; partitions of others are left out.
         numbers: numbers of its batches.
+        later: target replicas of batches that come after the plan; partitions that have them are left out.
     """
 
     rates: RunRates
@@ -59,6 +60,7 @@ class RunRequest:
     config: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     numbers: BatchNumbers = field(default_factory=BatchNumbers)
+    later: frozenset[Target] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,9 @@ class PlanRunner:
         # All logs, because they show which directories cannot share a volume.
         logs = self._control.read_logs(sorted(snapshot.alive), None).brokers
         state = cluster_state_of_run(snapshot, logs)
-        request = self._request
+        request, batches = self._request, self._without_passed(snapshot)
         planned = planned_run(
-            self._batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
+            batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
         )
         planned = replace(planned, numbers=request.numbers)
         # One of an earlier version is that of the plan alone. What changes nothing may be repeated.
@@ -159,6 +161,14 @@ class PlanRunner:
         if to_execute:
             require_this_host(record, self._request.force)
         return planned
+
+    def _without_passed(self, snapshot: RunSnapshot) -> Sequence[ReassignmentPlan]:
+        """Return the batches without the partitions that a later batch has taken further, or does now."""
+        later = self._request.later
+        if not later:
+            return self._batches
+        replicas = {name: partition.target for name, partition in snapshot.partitions.items()}
+        return [batch.without_passed(later, replicas) for batch in self._batches]
 
     def execute(
         self,

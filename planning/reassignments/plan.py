@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -16,6 +16,8 @@ from headroom.schemas.quantities import is_id
 from headroom.schemas.text.json_text import parse_json
 
 PLAN_VERSION = 1
+# A partition and the replicas that it is to have.
+Target = tuple[TopicPartition, tuple[int, ...]]
 # Digits of the two parts of a fingerprint.
 _PLAN_DIGITS, _REPLICAS_DIGITS = 16, 8
 # Kafka's text for "the broker chooses the log directory".
@@ -79,6 +81,24 @@ class ReassignmentPlan:
     def by_name(self) -> Mapping[TopicPartition, TargetAssignment]:
         """The target replicas by partition."""
         return {assignment.name: assignment for assignment in self.assignments}
+
+    @property
+    def targets(self) -> frozenset[Target]:
+        """The target replicas as a set."""
+        return frozenset((assignment.name, assignment.replicas) for assignment in self.assignments)
+
+    def without_passed(
+        self, later: Collection[Target], replicas: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> ReassignmentPlan:
+        """Return the plan without the partitions that have the target replicas of a later batch already.
+
+        Carried out again, an earlier batch would move them back.
+
+        Args:
+            later: target replicas of the later batches.
+            replicas: replicas of each partition, while it moves those after that; a missing partition stays.
+        """
+        return ReassignmentPlan(tuple(a for a in self if (a.name, replicas.get(a.name)) not in later))
 
     def fingerprint(
         self, topic_ids: Mapping[str, str], before: Mapping[TopicPartition, tuple[int, ...]] | None = None

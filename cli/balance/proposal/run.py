@@ -34,6 +34,7 @@ from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.balance.reports.rest import RestOfProposal
 from headroom.planning.elections.quiet_hours import DailyWindow
 from headroom.planning.reassignments.plan import BatchNumbers
+from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import shell_quoted
@@ -144,6 +145,10 @@ class _Steps:
         if rest is None:
             self.echo(f"{name} was interrupted, and goes on.")
             return
+        whole, part = self._proposal.batches[following.number - 1].plan, following.left[following.number]
+        if len(part) < len(whole):
+            passed = partitions_text(whole.by_name.keys() - part.by_name.keys())
+            self.echo(f"{name}: later batches have moved {passed} further already, so it leaves them out.")
         self.echo(
             f"{name}: all that is left takes load outside of bands, in shares of the means, from "
             f"{rest.outside_before:.3f} to {rest.outside_after:.3f}."
@@ -158,6 +163,7 @@ class _Steps:
             self._options.request,
             rates=RunRates(self._proposal.throttle_of(number)),
             numbers=BatchNumbers(number, len(self._proposal.batches)),
+            later=self._proposal.later_targets(number),
         )
         options = replace(self._options, request=request)
         carried_out = carry_out([plan], options, self._text, COMMAND, fingerprint)

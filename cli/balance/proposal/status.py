@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headroom.cli.balance.proposal.files import batch_files, run_command
+from headroom.cli.balance.proposal.files import batch_files, run_all_command, run_command
 from headroom.cli.common.logs import silence_clients
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
@@ -65,5 +65,9 @@ def _command(progress: ProposalProgress, proposal: WrittenProposal, folder: Path
     if progress.next_batch is None:
         return None
     number = progress.next_batch
-    files = batch_files(folder, number, len(proposal.batches))
+    count = len(proposal.batches)
+    files = batch_files(folder, number, count)
+    if len(progress.left[number]) < len(proposal.batches[number - 1].plan):
+        # Its file would move back what later batches have moved further.
+        return run_all_command(files, map(proposal.throttle_of, range(1, count + 1)), config)
     return run_command(files.plan, proposal.throttle_of(number), config, proposal.fingerprints[number - 1])

@@ -112,7 +112,8 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
-    brokers = [_broker(broker, arrays, loads, settings) for broker in state.brokers.values()]
+    unread = _unread(state, loads)
+    brokers = [_broker(broker, arrays, loads, unread, settings) for broker in state.brokers.values()]
     model = cluster_model(brokers, rates, settings.percentile)
     return ObservedCluster(
         model,
@@ -202,8 +203,21 @@ def _without_requests(state: ClusterState, loads: ObservedLoads, arrays: Partiti
     return sorted(set(leaders[measured].tolist()) - reporting) if reporting else []
 
 
+def _unread(state: ClusterState, loads: ObservedLoads) -> frozenset[int]:
+    """Return the brokers whose metrics could not be read, while those of others could.
+
+    A history does not make them known: what a broker does now may be the reason why it does not answer. If none could
+    be read, no broker is special, and the loads of the history count for all.
+    """
+    return frozenset() if state.alive <= loads.unmeasured else loads.unmeasured
+
+
 def _broker(
-    state: BrokerState, arrays: PartitionArrays, loads: ObservedLoads, settings: BalanceSettings
+    state: BrokerState,
+    arrays: PartitionArrays,
+    loads: ObservedLoads,
+    unread: Collection[int],
+    settings: BalanceSettings,
 ) -> BalanceBroker:
     capacity = BrokerCapacity(
         settings.network_in_capacity,
@@ -214,13 +228,13 @@ def _broker(
     )
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
-    known = bool(not led.any() or rated[led].any() or not rated.any())
+    has_rates = bool(not led.any() or rated[led].any() or not rated.any())
     return BalanceBroker(
         state.broker,
         state.rack,
         capacity,
         state.alive,
-        known,
+        has_rates and state.broker not in unread,
         _takes(state),
         follower_reads_bytes_per_s=loads.follower_reads.get(state.broker, 0.0),
     )
@@ -345,7 +359,7 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
         if not broker.alive:
             yield f"Broker {broker.broker} is down: it gives and takes nothing, and counts in no mean."
         elif not broker.known:
-            yield f"The loads of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
+            yield f"Metrics of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
         elif broker.takes:
             yield f"Broker {broker.broker} takes nothing: {broker.takes}."
     partly = _broker_list(model, model.is_counted & model.has_unknown_replicas)

@@ -61,6 +61,7 @@ class ObservedLoads:
             of a topic are divided as in the reading.
         follower_reads: bytes per second that consumers read from brokers of topics of which these lead nothing, by
             broker, of one reading; a broker without any is missing.
+        unmeasured: brokers that are up and whose metrics could not be read in the reading.
     """
 
     wanted_hours: int
@@ -72,6 +73,7 @@ class ObservedLoads:
     read_by_hour: FloatArray | None = None
     requests_by_hour: FloatArray | None = None
     follower_reads: Mapping[int, float] = field(default_factory=dict)
+    unmeasured: frozenset[int] = frozenset()
 
 
 def observed_loads(

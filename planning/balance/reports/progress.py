@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.planning.elections.planner import PartitionState
-from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.plan import ReassignmentPlan, Target
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -30,20 +30,20 @@ class ProposalProgress:
 
     Attributes:
         done: numbers of the batches whose partitions all have their target replicas and leaders, from 1.
-        left: numbers of the other batches.
+        left: the other batches by number, without partitions that a later batch has taken further.
         moving: partitions of the proposal that are being reassigned.
         unled: partitions with the replicas of a batch that the first of these does not lead.
     """
 
     done: tuple[int, ...]
-    left: tuple[int, ...]
+    left: Mapping[int, ReassignmentPlan]
     moving: tuple[TopicPartition, ...]
     unled: tuple[TopicPartition, ...] = ()
 
     @property
     def next_batch(self) -> int | None:
         """Number of the first batch that is left; None if all are done."""
-        return self.left[0] if self.left else None
+        return next(iter(self.left), None)
 
 
 def proposal_progress(
@@ -61,17 +61,19 @@ def proposal_progress(
     changed = sorted(n for n in steps if n in current and n not in moving and current[n].replicas not in steps[n])
     if missing or changed:
         raise _older(subject, (missing or changed)[0], len(missing) + len(changed), current)
-    reached = {name: _last_step(steps[name], current[name]) for name in steps}
-    # A run elects the first replicas of its batch.
-    unled = {name for name, step in reached.items() if step and current[name].leader != current[name].replicas[0]}
-    done, taken = [], dict.fromkeys(steps, 0)
-    for number, batch in enumerate(batches, start=1):
-        for target in batch.plan:
-            taken[target.name] += 1
-        if all(reached[a.name] >= taken[a.name] + (a.name in unled) for a in batch.plan):
-            done.append(number)
-    left = tuple(number for number in range(1, len(batches) + 1) if number not in done)
-    return ProposalProgress(tuple(done), left, tuple(moving), tuple(sorted(unled)))
+    # A partition that moves has reached nothing yet.
+    replicas = {name: current[name].replicas for name in steps if not current[name].moving}
+    left: dict[int, ReassignmentPlan] = {}
+    targets: set[Target] = set()
+    for number, batch in reversed(list(enumerate(batches, start=1))):
+        part = batch.plan.without_passed(targets, replicas)
+        # A run elects the first replicas of its batch.
+        if any(replicas.get(a.name) != a.replicas or current[a.name].leader != a.replicas[0] for a in part):
+            left[number] = part
+        targets |= batch.plan.targets
+    done = tuple(number for number in range(1, len(batches) + 1) if number not in left)
+    unled = sorted(n for n, r in replicas.items() if (n, r) in targets and current[n].leader != r[0])
+    return ProposalProgress(done, dict(sorted(left.items())), tuple(moving), tuple(unled))
 
 
 def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[int, ...]]]:
@@ -82,11 +84,6 @@ def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[
             before = batch.rollback.by_name[target.name].replicas
             steps.setdefault(target.name, [before]).append(target.replicas)
     return steps
-
-
-def _last_step(steps: Sequence[tuple[int, ...]], now: PartitionState) -> int:
-    """Return the number of the last step whose replicas a partition has; 0 while it moves."""
-    return 0 if now.moving else max(n for n, replicas in enumerate(steps) if replicas == now.replicas)
 
 
 def _older(

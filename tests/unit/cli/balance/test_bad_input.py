@@ -208,7 +208,7 @@ def test_sizes_that_are_unknown_leave_elections(tmp_path: Path) -> None:
         ("{", "is not valid JSON"),
         ("[]", "is not a saved state"),
         ('{"version":1,"brokers":[],"partitions":[],"loads":3}', "loads is not an object"),
-        ('{"version":1,"brokers":[],"partitions":[],"loads":{"wanted_hours":"x"}}', "no numbers by partition"),
+        ('{"version":1,"brokers":[],"partitions":[],"loads":{"wanted_hours":"x"}}', "not numbers by partition"),
     ],
 )
 def test_a_file_that_is_no_state(text: str, rule: str, tmp_path: Path) -> None:

@@ -187,6 +187,18 @@ def test_what_brokers_did_not_report_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert "network_out" in {goal["goal"] for goal in values["lost_goals"]}
 
 
+def test_a_broker_that_could_not_be_measured_takes_nothing_although_it_has_a_history(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history(monkeypatch, [[4.0 * MB] * 6] * 24)
+    assert {action["to_broker"] for action in found("propose")["actions"]} == {2, 3}
+    monkeypatch.setattr(FakeReader, "unmeasured", {3: "connection refused"})
+    values = found("propose")
+    assert {action["to_broker"] for action in values["actions"]} == {2}
+    assert "Broker 3 was not measured: connection refused." in values["notes"]
+    assert "Metrics of broker 3 are unknown: it gives and takes nothing, and counts in no mean." in values["notes"]
+
+
 def test_a_proposal_is_stored_with_its_actions_if_there_is_a_store(store: Path) -> None:
     done = run("propose")
     assert f"was not stored: {store} does not exist (store.path)" in done.stderr

@@ -175,6 +175,11 @@ def test_it_ends_where_a_broker_is_gone_or_unknown_or_nothing_is_gained(
     assert isinstance(error, HeadroomError)
     assert "needs brokers that are gone: 3" in error.rule
     brokers.state = whole
+    monkeypatch.setattr(FakeReader, "unmeasured", {3: "connection refused"})
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert "changes brokers whose metrics are unknown or stale: 3" in error.rule
+    monkeypatch.setattr(FakeReader, "unmeasured", {})
     monkeypatch.setattr(FakeReader, "read", {})
     # Loads so small that every broker counts as in band.
     monkeypatch.setenv("HEADROOM_BALANCE__GOALS", "network_in")

@@ -26,3 +26,18 @@ def test_reads_from_followers_are_saved(tmp_path: Path) -> None:
     file.write_text(json.dumps(document))
     with pytest.raises(HeadroomError, match="rates that are not numbers"):
         read_loads(file)
+
+
+def test_brokers_that_were_not_measured_are_saved(tmp_path: Path) -> None:
+    state = skewed()
+    file = Path(saved(tmp_path, state, replace(loads_of(state), unmeasured=frozenset({3}))))
+    assert read_loads(file)[1].unmeasured == {3}
+    document = json.loads(file.read_text())
+    del document["loads"]["unmeasured_brokers"]
+    file.write_text(json.dumps(document))
+    # A state of an earlier version names none.
+    assert read_loads(file)[1].unmeasured == frozenset()
+    document["loads"]["unmeasured_brokers"] = ["b"]
+    file.write_text(json.dumps(document))
+    with pytest.raises(HeadroomError, match="rates that are not numbers"):
+        read_loads(file)

@@ -135,10 +135,28 @@ def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     state = state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]]))
     partly = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
     assert partly.model.is_counted.tolist() == [True, False]
-    assert any("loads of broker 2 are unknown" in note for note in partly.notes)
+    assert any("Metrics of broker 2 are unknown" in note for note in partly.notes)
     none = observed_cluster(state, loads_of(state, NAN), SETTINGS)
     assert none.model.is_counted.tolist() == [True, True]
     assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
+
+
+def test_a_broker_whose_metrics_could_not_be_read_is_unknown_whatever_its_history() -> None:
+    """Broker 2 leads, and broker 3 leads nothing; both have 2 hours of history."""
+    state = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 3], [2, 3]]))
+    history = LoadHistory(24, list(state.partitions), (10, 20), np.full((2, 2), 5.0))
+    for unmeasured in ({2}, {3}):
+        loads = replace(observed_loads(state, history, {}), unmeasured=frozenset(unmeasured))
+        found = observed_cluster(state, loads, SETTINGS)
+        assert {b.broker for b in found.model.brokers if not b.known} == unmeasured
+        assert {b.broker for b, may in zip(found.model.brokers, found.model.may_take, strict=True) if not may} == (
+            unmeasured
+        )
+        named = f"Metrics of broker {min(unmeasured)} are unknown: it gives and takes nothing, and counts in no mean."
+        assert named in found.notes
+    # Where none can be read, as without a source of metrics, the history counts for all.
+    loads = replace(observed_loads(state, history, {}), unmeasured=frozenset({1, 2, 3}))
+    assert observed_cluster(state, loads, SETTINGS).model.is_counted.all()
 
 
 def test_requests_of_one_reading_are_known() -> None:

@@ -198,6 +198,29 @@ def test_a_batch_is_done_only_if_its_leaders_lead() -> None:
     assert proposal_progress(BATCHES, {**first, name: replace(first[name], leader=2)}, "p").unled == ()
 
 
+def test_a_partition_that_a_later_batch_took_further_is_left_out_of_an_undone_one() -> None:
+    now = replicas((2, 3), (2, 1), (3, 2))
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    switched = proposal_progress(BATCHES, {**now, second: replace(now[second], leader=1)}, "p")
+    assert (switched.done, switched.left) == ((2,), {1: plan_of({1: (2, 1)})})
+    # A lead of the later batch is a matter of that one alone, and before it both are carried out as proposed.
+    switched = proposal_progress(BATCHES, {**now, first: replace(now[first], leader=3)}, "p")
+    assert (switched.done, switched.left) == ((1,), {2: BATCHES[1].plan})
+    between = replicas((2, 1), (2, 1), (1, 2))
+    switched = proposal_progress(BATCHES, {**between, second: replace(between[second], leader=1)}, "p")
+    assert (switched.done, switched.left) == ((), {1: BATCHES[0].plan, 2: BATCHES[1].plan})
+
+
+def test_a_late_election_is_not_taken_back_by_the_batch_of_its_copy() -> None:
+    batches = (
+        ProposedBatch(plan_of({0: (1, 3), 1: (3, 2)}), plan_of({0: (1, 2), 1: (1, 2)})),
+        ProposedBatch(plan_of({0: (3, 1)}), plan_of({0: (1, 3)})),
+    )
+    now, name = replicas((3, 1), (3, 2)), TopicPartition("t", 1)
+    found = proposal_progress(batches, {**now, name: replace(now[name], leader=2)}, "p")
+    assert (found.done, found.left) == ((2,), {1: plan_of({1: (3, 2)})})
+
+
 def test_a_moving_partition_is_not_done_and_not_older() -> None:
     found = proposal_progress(BATCHES, replicas((2, 1, 3), (2, 1), (1, 2), moving=(0,)), "p")
     assert (found.done, found.next_batch, found.moving) == ((), 1, (TopicPartition("t", 0),))
