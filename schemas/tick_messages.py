@@ -130,7 +130,9 @@ ROWS: dict[str, str] = {
         # alerts.slip_ratio of the collector, so that the same messages give the same rows.
         "slip_ratio DOUBLE, "
         # Name of the topic on the target, as it was read last; null: not read yet, or not there.
-        "target_topic STRING"
+        "target_topic STRING, "
+        # When the origin was seen at its end; null: not yet, or by an earlier Headroom.
+        "sealed_ms BIGINT"
     ),
     # One row per partition of the cluster.
     "leaders": (

@@ -181,7 +181,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         **{"remote_storage": False, "origin_size": _log(tick_ms, 1)},
         "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000}],
         **{"sync_origin_offset": None, "sync_target_offset": None, "sync_error": None},
-        **{"groups": [group | earlier], "slip_ratio": 0.5, "target_topic": "t"},
+        **{"groups": [group | earlier], "slip_ratio": 0.5, "target_topic": "t", "sealed_ms": None},
     }
 
 

@@ -11,7 +11,7 @@ from headroom.planning.migration.losses import lost_at_switch
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.migration.progress.reader import group_progress, partition_retention
 from headroom.planning.migration.progress.reading import MigrationReading
-from headroom.planning.migration.progress.removal import removable
+from headroom.planning.migration.progress.removal import has_late_writes, removable
 from headroom.planning.migration.progress.verdicts import verdict_of
 
 # From the one that acknowledges least to the one that acknowledges only what all in-sync replicas have.
@@ -82,6 +82,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         groups=None if groups is None else tuple([group_progress(reading, split, retention, own) for own in groups]),
         write_bytes_per_s=known_float(reading.write_bytes_per_s),
         target_topic=reading.target_topic,
+        has_late_writes=has_late_writes(reading),
     )
 
 

@@ -174,6 +174,42 @@ def test_each_verdict_names_its_numbers(word: str, agreement: dict[str, Any], pa
     assert (found, text in reason) == (word, True), reason
 
 
+SEALED_MS = NOW_MS - HOUR_MS
+BEYOND: dict[str, Any] = {"status": "migrated", "sealed_ms": SEALED_MS}
+
+
+@pytest.mark.parametrize(
+    ("agreement", "log", "expected"),
+    [
+        # Routers wrote 50 from E on, and moved them; 20 s later it is another client.
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_000), (False, True)),
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_001), (True, False)),
+        # Retention has deleted these: a removal loses nothing.
+        (BEYOND, LogOffsets(700_050, 700_050, 700_050, SEALED_MS + 20_001), (False, True)),
+        (BEYOND, LogOffsets(0, 700_050, 700_050, None), (None, None)),
+        # An earlier Headroom sealed it.
+        (BEYOND | {"sealed_ms": None}, LogOffsets(0, 700_050, 700_050, NOW_MS), (None, None)),
+        (BEYOND | {"sealed_ms": None}, LogOffsets(0, 700_000, 700_000, NOW_MS), (False, True)),
+        (BEYOND | {"method": "drained"}, LogOffsets(0, 700_001, 700_001, SEALED_MS), (True, False)),
+        (BEYOND | {"method": "drained"}, LogOffsets(700_001, 700_001, 700_001), (False, True)),
+    ],
+)
+def test_what_another_client_wrote_from_the_end_on_keeps_the_origin(
+    agreement: dict[str, Any], log: LogOffsets, expected: tuple[bool | None, bool | None]
+) -> None:
+    found = migration_progress(reading(agreement, origin=log, write_offsets_per_s=0.0))
+    assert (found.has_late_writes, found.removable) == expected
+
+
+def test_the_reason_names_the_last_of_them() -> None:
+    log = LogOffsets(0, 700_050, 700_050, NOW_MS)
+    assert verdict(BEYOND, origin=log, write_offsets_per_s=0.0) == (
+        "drained",
+        "E 700,000 is reached and all 0 groups have read up to it; clients that do not use the routing library wrote "
+        "some of the 50 offsets from E on, the last at 13:46:40 UTC.",
+    )
+
+
 def test_a_copy_has_to_be_complete_before_the_origin_can_go() -> None:
     linked = {"method": "linked", "status": "migrated", "target_base_offset": 700_000}
     known: dict[str, Any] = {"origin": FULL, "write_offsets_per_s": 0.0, "target_offsets_per_s": 100.0}
@@ -235,6 +271,7 @@ agreements = st.builds(
     method=st.sampled_from(["routed", "drained", "mirrored", "linked"]),
     ignore_origin=st.booleans(),
     origin_end=st.none() | st.integers(0, 1_000),
+    sealed_ms=st.none() | st.integers(0, NOW_MS),
 )
 readings = st.builds(
     MigrationReading,
