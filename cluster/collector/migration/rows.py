@@ -335,11 +335,14 @@ def _readers(
     """Return the groups that have committed offsets of a topic on either cluster; None if they are not known.
 
     While the origin does not answer, its last groups count: their places are unknown, and they are not gone. Without
-    the target's offsets a group that has moved would seem to read the origin.
+    the target's offsets a group that has moved would seem to read the origin. A named group that neither cluster lists
+    may have another name, or may have lost its offsets: it is a reader at an unknown place.
     """
-    if not all(_has_groups(reading, topic) for reading in readings):
+    origin, target = readings
+    if origin is None or target is None or not all(_has_groups(reading, topic) for reading in readings):
         return None
-    names = sorted({group for by_topic in groups for group in by_topic.get(topic, ())})
+    readers = {group for by_topic in groups for group in by_topic.get(topic, ())}
+    names = sorted(readers | (origin.unlisted & target.unlisted))
     # A list that was cut would let a group be overlooked.
     return None if len(names) > most else names
 

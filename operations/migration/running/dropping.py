@@ -75,7 +75,13 @@ def _require_removable(own: Agreements, evaluated: Iterable[EvaluatedPartition])
 
 
 def _require_passed(running: RunningClusters, settings: Settings, own: Agreements) -> None:
-    groups = settings.migration.group_names() or sorted(running.origin.groups())
+    named, listed = settings.migration.group_names(), running.origin.groups()
+    groups = named or sorted(listed)
+    # A name with a mistake in it, or a group whose offsets are gone.
+    unknown = sorted(set(named).difference(listed, running.target.groups()))
+    if unknown:
+        rule = "is named in migration.groups, and neither cluster has it: what it has read is unknown"
+        raise HeadroomError(f"group {unknown[0]}", rule, "Correct the name, or remove it if the group is not needed.")
     there = running.target.topics().names
     on_target = {name: _on_target(running, one, there) for name, one in own.items()}
     committed = running.origin.committed(groups, list(own))

@@ -9,6 +9,7 @@ from typing import Any
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
 from headroom.cluster.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.log_size import LogSize
+from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
@@ -58,6 +59,16 @@ def test_groups_are_known_only_if_both_clusters_have_listed_them() -> None:
     # A dead origin keeps those of its last reading, at an unknown place.
     assert groups(row(replace(UNREAD, last=reading()))) == [("billing", None)]
     assert groups(row(UNREAD)) is None
+
+
+def test_a_named_group_that_neither_cluster_lists_reads_at_an_unknown_place() -> None:
+    here, there = reading(unlisted=frozenset({"biling", "moved"})), reading("t", committed={}, groups={"moved": True})
+    found = row(facts(here), facts(replace(there, unlisted=frozenset({"biling", "billing"}))))
+    assert groups(found) == [("biling", None), ("billing", 100)]
+    judged = reading_of_row(found, 1_000)
+    assert judged is not None
+    places = {group.group: group.left_offsets for group in migration_progress(judged).groups or ()}
+    assert places == {"biling": None, "billing": 600}
 
 
 def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:

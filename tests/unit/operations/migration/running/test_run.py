@@ -195,6 +195,21 @@ def test_a_routed_origin_with_records_of_another_client_is_not_deleted(stage: Mi
     assert stage.origin.deleted == []
 
 
+def test_a_named_group_that_no_cluster_has_is_not_taken_for_one_that_has_read_all(stage: MigrationStage) -> None:
+    aged(stage)
+    stage.origin.group_states = {"billing": False}
+    stage.origin.offsets = {"billing": dict.fromkeys(ORDERS, 5)}
+    migration = replace(stage.settings.migration, groups="biling")
+    stage.settings = replace(stage.settings, migration=migration)
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert "group biling: is named in migration.groups, and neither cluster has it" in str(result.error)
+    assert stage.origin.deleted == []
+    # It has moved, and its offsets on the origin are gone.
+    stage.target.group_states = {"biling": True}
+    stage.target.offsets = {"biling": dict.fromkeys(ORDERS, 3)}
+    assert stage.run(goal=RunGoal.AGED, drop=True).error is None
+
+
 def test_a_run_that_is_stopped_while_it_looks_a_last_time_deletes_nothing(stage: MigrationStage) -> None:
     aged(stage)
     stop = StageStop(stage)
