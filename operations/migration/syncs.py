@@ -34,6 +34,21 @@ def read_mirror_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -
     return {name: _pairs(own) for name, own in records.items()}
 
 
+def read_newest_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    """Return the newest offset sync of partitions that says anything, as offsets on the origin and on the target.
+
+    Args:
+        clusters: the two clusters.
+        names: partitions, by their names on the origin.
+
+    Raises:
+        HeadroomError: as for ``read_mirror_syncs``.
+    """
+    _, _, records = _read_topic(clusters, names)
+    valid = {name: [record for record in own if record.is_valid] for name, own in records.items()}
+    return {name: (own[-1].origin, own[-1].target) for name, own in valid.items() if own}
+
+
 def read_reader_syncs(
     clusters: MigrationClusters,
     on_both: Mapping[str, TopicOnBoth],

@@ -124,6 +124,23 @@ def test_clients_that_are_moved_by_hand_are_waited_for(stage: MigrationStage, me
     assert stage.now_s >= (50 if method == "mirrored" else 40)
 
 
+def test_a_mirror_that_is_behind_by_records_that_repeat_is_waited_for(stage: MigrationStage) -> None:
+    """Its last record has the key and the value of the origin's last one, and is 50 before it."""
+    beats = [log_record(at, at, b"k", b"beat") for at in range(100)]
+    copies = [TopicPartition("old.orders", name.partition) for name in ORDERS]
+    stage.origin.logs |= dict.fromkeys(ORDERS, beats)
+    stage.target.logs |= dict.fromkeys(copies, beats[:50])
+    stage.offsets_per_s = 0.0
+
+    def copy_late(at: MigrationStage) -> None:
+        if at.now_s > 60:
+            at.target.logs |= dict.fromkeys(copies, beats)
+
+    stage.before_wait = copy_late
+    result = stage.run("mirrored")
+    assert {(one.status, one.target_base_offset) for one in result.agreements.values()} == {("migrated", 100)}
+
+
 def test_a_link_keeps_offsets(stage: MigrationStage) -> None:
     stage.offsets_per_s = 0.0
     for name in ORDERS:
