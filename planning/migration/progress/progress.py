@@ -155,6 +155,11 @@ class MigrationProgress:
         return self
 
     @property
+    def group_count(self) -> int | None:
+        """Number of consumer groups; None if they could not be listed."""
+        return None if self.groups is None else len(self.groups)
+
+    @property
     def target_name(self) -> TopicPartition | None:
         """Name of the partition on the target; None if unknown: a mirror may have another name than its origin."""
         if self.target_topic is None and self.method == MigrationMethod.MIRRORED:

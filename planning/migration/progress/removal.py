@@ -110,11 +110,23 @@ def readers_left(numbers: MigrationProgress) -> tuple[GroupProgress, ...]:
     return tuple(sorted(left, key=lambda group: (-(group.left_offsets or 0), group.group)))
 
 
+def unplaced_readers(numbers: MigrationProgress) -> tuple[str, ...]:
+    """Return the groups of which it is unknown whether they have yet to read the origin."""
+    return tuple(group.group for group in numbers.groups or () if group.left_offsets is None)
+
+
+def known_readers_left(numbers: MigrationProgress) -> int | None:
+    """Return how many groups are known to have yet to read the origin; None if none is, and one may have."""
+    left = len(readers_left(numbers))
+    is_unknown = numbers.groups is None or bool(unplaced_readers(numbers))
+    return left if left or not is_unknown else None
+
+
 def _group_text(numbers: MigrationProgress) -> str:
     left = readers_left(numbers)
     if left:
         return f"{left[0].group} has yet to read {left[0].left_offsets:,} offsets" + _and_more(len(left) - 1)
-    unknown = [group.group for group in numbers.groups or () if group.is_past is None]
+    unknown = unplaced_readers(numbers)
     return f"the place of {join_names(unknown)} is unknown" if unknown else "the groups could not be listed"
 
 
