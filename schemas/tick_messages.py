@@ -132,7 +132,9 @@ ROWS: dict[str, str] = {
         # Name of the topic on the target, as it was read last; null: not read yet, or not there.
         "target_topic STRING, "
         # When the origin was seen at its end; null: not yet, or by an earlier Headroom.
-        "sealed_ms BIGINT"
+        "sealed_ms BIGINT, "
+        # Greatest timestamp in the origin's log as it got to its end offset; null: not there yet, or not seen.
+        "end_newest_ms BIGINT"
     ),
     # One row per partition of the cluster.
     "leaders": (

@@ -182,6 +182,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000}],
         **{"sync_origin_offset": None, "sync_target_offset": None, "sync_error": None},
         **{"groups": [group | earlier], "slip_ratio": 0.5, "target_topic": "t", "sealed_ms": None},
+        "end_newest_ms": None,
     }
 
 

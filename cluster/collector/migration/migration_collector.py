@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.passed_ends import PassedEnds
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, is_mirrored, migration_rows
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.collector.migration.sync_rows import sync_rows
@@ -134,6 +135,7 @@ class MigrationCollector:
         self._seen: dict[TopicPartition, dict[int, int]] = {}
         # Offset after the last record that is known to be acknowledged, as of the last tick.
         self._acknowledged: Mapping[TopicPartition, Mapping[int, int]] = {}
+        self._passed_ends = PassedEnds()
         self._looked_s: float | None = None
         self._sync_follower = syncs or SyncFollower(
             lambda: MigrationCluster(migration.origin, migration.origin.name),
@@ -173,6 +175,8 @@ class MigrationCollector:
         if self._origin.take():
             self._keep("origin", self._origin.result)
             self._see(self._origin.result)
+            if self._origin.result is not None:
+                self._passed_ends.see(self._agreements(), self._origin.result)
         if self._syncs.take() and self._syncs.result is not None:
             self._trails.add(self._syncs.result)
         self._sync_rows = []
@@ -194,6 +198,7 @@ class MigrationCollector:
             self._slip_ratio,
             self._trails.newest() if are_syncs_known else {},
             "" if are_syncs_known else self._syncs.error or "they have not been read to their end yet",
+            self._passed_ends.newest(),
         )
         self._sync_rows = sync_rows(facts, self._trails, self._clock.now_ms())
         return migration_rows(facts)

@@ -62,6 +62,7 @@ class MigrationFacts:
         slip_ratio: ``alerts.slip_ratio``.
         syncs: MirrorMaker's newest offset sync of partitions that are followed, as offsets on both clusters.
         sync_error: why they are not known; empty if they are, or if none is followed.
+        end_newest: greatest timestamp in the origin's log as it got to its end offset, by partition.
     """
 
     agreements: Sequence[PartitionAgreement]
@@ -73,6 +74,7 @@ class MigrationFacts:
     slip_ratio: float = 0.5
     syncs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     sync_error: str = ""
+    end_newest: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row]:
@@ -265,6 +267,7 @@ def _row(agreement: PartitionAgreement, topic: _Topic, routers: Row) -> Row:
         "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, _NO_ENDS), topic.most),
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if topic.groups is None else [group.columns(name) for group in topic.groups],
+        "end_newest_ms": None if origin.now is None else facts.end_newest.get(name),
     }
 
 

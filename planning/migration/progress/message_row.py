@@ -185,6 +185,7 @@ def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None
         SLIP_RATIO if slip_ratio is None else slip_ratio,
         _write_rate(get("origin_size"), rules),
         get("target_topic"),
+        get("end_newest_ms"),
     )
 
 

@@ -52,10 +52,14 @@ def group_progress(
 
 
 def partition_retention(reading: MigrationReading) -> LogRetention:
-    """Return what retention on the origin does to the readers of a partition."""
-    return LogRetention(
-        reading.rules, reading.origin, reading.newest_age_s, reading.last_origin_end, reading.switch_in_s
-    )
+    """Return what retention on the origin does to the readers of a partition.
+
+    Once records from E on follow, the newest one says nothing about the age of the last one below E.
+    """
+    end, log_end = reading.last_origin_end, known_offset(reading.origin.end)
+    is_followed = end is not None and log_end is not None and log_end > end
+    age_s = reading.age_s(reading.end_newest_ms) if is_followed else reading.newest_age_s
+    return LogRetention(reading.rules, reading.origin, age_s, end, reading.switch_in_s)
 
 
 def _is_beyond(log_end: int | None, offset: int, end: int, is_in_use: bool) -> bool:

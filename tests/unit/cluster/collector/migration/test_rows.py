@@ -80,6 +80,14 @@ def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:
     assert row(target=facts(replace(named, cluster_id="x")))["target_topic"] is None
 
 
+def test_the_age_at_the_end_offset_is_passed_on_while_the_origin_is_read() -> None:
+    found = row(end_newest={NAME: 400})
+    judged = reading_of_row(found, 1_000)
+    assert judged is not None
+    assert (found["end_newest_ms"], judged.end_newest_ms) == (400, 400)
+    assert row(UNREAD, end_newest={NAME: 400})["end_newest_ms"] is None
+
+
 def test_a_reading_that_was_about_other_topics_knows_no_group_of_this_one() -> None:
     others = reading(logs={OTHER: LogOffsets(0, 1, 1)}, topic_ids={"payments": "p"}, committed={"audit": {OTHER: 1}})
     assert groups(row(facts(others))) is None

@@ -73,6 +73,19 @@ def test_a_reader_has_what_it_left_and_what_it_would_lose() -> None:
     assert "260,000 of 650,000 offsets" in found.reason
 
 
+def test_the_age_of_the_last_record_below_the_end_counts_and_not_that_of_what_follows() -> None:
+    """It is 50 min old, and retention is 1 h: of 60,000 at 50/s, 30,000 are read in 10 min."""
+    followed = LogOffsets(0, 700_010, 700_010, NOW_MS)
+    slow = (billing(640_000, 50.0),)
+    found = migration_progress(reading(origin=followed, groups=slow, end_newest_ms=NOW_MS - 50 * 60_000))
+    assert [(group.lost_offsets, group.kept_s) for group in found.groups or ()] == [(30_000, 600.0)]
+    assert (found.kept_s, found.verdict) == (600.0, MigrationVerdict.OVERTAKEN)
+    # How old it is was not seen.
+    found = migration_progress(reading(origin=followed, groups=slow))
+    assert [(group.left_offsets, group.lost_offsets) for group in found.groups or ()] == [(60_000, None)]
+    assert found.kept_s is None
+
+
 @pytest.mark.parametrize(
     ("origin", "target", "offset", "left"),
     [
