@@ -41,7 +41,7 @@ _MIGRATION_LOG = (
 )
 _MIGRATION_GROUP = (
     "group STRING, active BOOLEAN, read_ms BIGINT, origin_offset BIGINT, target_offset BIGINT, "
-    "prev_read_ms BIGINT, prev_origin_offset BIGINT, prev_target_offset BIGINT"
+    "prev_read_ms BIGINT, prev_origin_offset BIGINT, prev_target_offset BIGINT, target_active BOOLEAN"
 )
 
 ENVELOPE = "version INT, cluster STRING, tick_ms BIGINT, kind STRING, seq INT, row_count INT"
@@ -125,7 +125,8 @@ ROWS: dict[str, str] = {
         "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT>>, "
         # MirrorMaker's newest offset sync, and why it is not known; null: it is, or there is none to look for.
         "sync_origin_offset BIGINT, sync_target_offset BIGINT, sync_error STRING, "
-        # Committed offsets on both clusters; null: groups could not be listed. active: on the origin.
+        # Committed offsets on both clusters; null: groups could not be listed. active: on the origin; target_active: on
+        # the target.
         f"groups ARRAY<STRUCT<{_MIGRATION_GROUP}>>, "
         # alerts.slip_ratio of the collector, so that the same messages give the same rows.
         "slip_ratio DOUBLE, "

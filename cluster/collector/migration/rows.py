@@ -218,7 +218,9 @@ class _Group:
     def __init__(self, group: str, origin: ClusterFacts, target: ClusterFacts) -> None:
         times = origin if origin.now is not None else target
         self._group = group
-        self._active = None if origin.now is None else (origin.now.groups or {}).get(group)
+        self._active, self._target_active = (
+            None if side.now is None else (side.now.groups or {}).get(group) for side in (origin, target)
+        )
         self._read_ms = None if times.now is None else times.now.read_ms
         self._previous_ms = None if times.long_before is None else times.long_before.read_ms
         self._on_origin, self._on_target = _committed(origin.now, group), _committed(target.now, group)
@@ -238,6 +240,7 @@ class _Group:
             "prev_read_ms": self._previous_ms,
             "prev_origin_offset": self._origin_before.get(name),
             "prev_target_offset": self._target_before.get(name),
+            "target_active": self._target_active,
         }
 
 

@@ -294,4 +294,13 @@ def _group(group: Row) -> GroupReading:
     on_target = None if target is None else rate_of(get("prev_target_offset"), target, before_ms, after_ms)
     # A group that has no offset on the target yet reads on the origin.
     is_on_origin = on_target is None or (on_origin is not None and on_origin >= on_target)
-    return GroupReading(group["group"], origin, target, on_origin if is_on_origin else on_target, get("active"))
+    before = get("prev_target_offset")
+    return GroupReading(
+        group["group"],
+        origin,
+        target,
+        on_origin if is_on_origin else on_target,
+        get("active"),
+        None if target is None or before is None else target > before,
+        get("target_active"),
+    )

@@ -29,6 +29,8 @@ class GroupReading:
         target_committed: offset committed on the target; None without one, or if it could not be read.
         read_offsets_per_s: rate at which its client offset grows, offsets per second; None if unknown.
         active: whether it has members on the origin; None if unknown.
+        has_grown_on_target: whether its offset on the target has grown since the earlier reading; None if unknown.
+        target_active: whether it has members on the target; None if unknown.
     """
 
     group: str
@@ -36,6 +38,8 @@ class GroupReading:
     target_committed: int | None = None
     read_offsets_per_s: float | None = None
     active: bool | None = None
+    has_grown_on_target: bool | None = None
+    target_active: bool | None = None
 
 
 # Not frozen, and never changed: a tick has tens of thousands, and a frozen one takes five times as long to make.
@@ -129,6 +133,11 @@ class MigrationReading:
         return _METHODS[self.agreement.method]
 
     @property
+    def is_copied(self) -> bool:
+        """Whether a mirror or a link copies the records."""
+        return self.method in (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
+
+    @property
     def missing_routers(self) -> tuple[str, ...]:
         """Named routers that have not agreed yet, in their order."""
         return missing_routers(self.agreement, self.agreed)
@@ -147,7 +156,7 @@ class MigrationReading:
         target's log has grown since. Markers of transactions on the origin make this too low, records that were
         mirrored twice too high. Once the target is in use its log begins, from the base on, behind all that is copied.
         """
-        if self.method not in (MigrationMethod.MIRRORED, MigrationMethod.LINKED):
+        if not self.is_copied:
             return None
         end, target_end = self.agreement.end_offset, self._end_before_origin()
         if target_end is None:

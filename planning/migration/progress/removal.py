@@ -11,7 +11,6 @@ from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 from headroom.schemas.text.amounts import clock_text, join_names
 
 _OVER = (MigrationStatus.MIGRATED, MigrationStatus.AGED)
-_COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
 # Records have the time at which a client made them. What routers sent before they knew of the seal is older than this,
 # by clocks that are off by less.
 _SETTLED_MS = 20_000
@@ -42,7 +41,7 @@ def _conditions(reading: MigrationReading, numbers: MigrationProgress) -> Iterat
     yield groups_past(numbers), _group_text(numbers)
     end = known_offset(reading.target.end)
     yield None if end is None else True, "the target's log is unknown"
-    if reading.method in _COPIED:
+    if reading.is_copied:
         lag = numbers.mirror_lag_offsets
         yield _is_zero(lag), f"{_count(lag)} offsets are not on the target yet"
     if reading.method is MigrationMethod.ROUTED:
@@ -66,7 +65,7 @@ def has_late_writes(reading: MigrationReading) -> bool | None:
         None if unknown, as for an agreement without the time of the seal, if the target is not in use yet, or if a
         mirror or a link may copy them.
     """
-    if reading.status is MigrationStatus.PLANNED or reading.method in _COPIED:
+    if reading.status is MigrationStatus.PLANNED or reading.is_copied:
         return None
     beyond = _kept_beyond(reading)
     if not beyond or reading.method is MigrationMethod.DRAINED:

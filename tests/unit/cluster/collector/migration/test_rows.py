@@ -65,9 +65,9 @@ def test_a_named_group_that_neither_cluster_lists_reads_at_an_unknown_place() ->
     here, there = reading(unlisted=frozenset({"biling", "moved"})), reading("t", committed={}, groups={"moved": True})
     found = row(facts(here), facts(replace(there, unlisted=frozenset({"biling", "billing"}))))
     assert groups(found) == [("biling", None), ("billing", 100)]
-    judged = reading_of_row(found, 1_000)
-    assert judged is not None
-    places = {group.group: group.left_offsets for group in migration_progress(judged).groups or ()}
+    evaluated = reading_of_row(found, 1_000)
+    assert evaluated is not None
+    places = {group.group: group.left_offsets for group in migration_progress(evaluated).groups or ()}
     assert places == {"biling": None, "billing": 600}
 
 
@@ -80,11 +80,24 @@ def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:
     assert row(target=facts(replace(named, cluster_id="x")))["target_topic"] is None
 
 
+def test_a_group_has_its_members_on_both_clusters_and_whether_it_goes_on_at_the_target() -> None:
+    def there(offset: int) -> ClusterReading:
+        return reading("t", groups={"billing": False}, committed={"billing": {NAME: offset}})
+
+    found = row(ClusterFacts(reading(), None, reading(), last=reading()), ClusterFacts(there(9), None, there(8)))
+    (group,) = found["groups"]
+    assert (group["active"], group["target_active"], group["prev_target_offset"]) == (True, False, 8)
+    evaluated = reading_of_row(found, 1_000)
+    assert evaluated is not None
+    (first,) = evaluated.groups or ()
+    assert (first.active, first.target_active, first.has_grown_on_target) == (True, False, True)
+
+
 def test_the_age_at_the_end_offset_is_passed_on_while_the_origin_is_read() -> None:
     found = row(end_newest={NAME: 400})
-    judged = reading_of_row(found, 1_000)
-    assert judged is not None
-    assert (found["end_newest_ms"], judged.end_newest_ms) == (400, 400)
+    evaluated = reading_of_row(found, 1_000)
+    assert evaluated is not None
+    assert (found["end_newest_ms"], evaluated.end_newest_ms) == (400, 400)
     assert row(UNREAD, end_newest={NAME: 400})["end_newest_ms"] is None
 
 

@@ -104,6 +104,45 @@ def test_a_group_continues_where_readers_do(
     assert [(group.client_offset, group.left_offsets) for group in found.groups or ()] == [(offset, left)]
 
 
+BASE = {"mirrored": 720_000, "linked": 700_000}
+
+
+@pytest.mark.parametrize(
+    ("method", "parts", "left"),
+    [
+        # Set by the command, or moved by hand, and it reads there: its last offset on the origin stays.
+        *((method, {"has_grown_on_target": True, "target_active": True}, 0) for method in BASE),
+        *((method, {"has_grown_on_target": True}, 0) for method in BASE),
+        # MirrorMaker commits it there, and it may begin on the origin again.
+        *((method, {"has_grown_on_target": True, "target_active": False}, None) for method in BASE),
+        *((method, {"has_grown_on_target": False, "target_active": True}, None) for method in BASE),
+        *((method, {"has_grown_on_target": None}, None) for method in BASE),
+        *((method, {"has_grown_on_target": True, "active": None}, None) for method in BASE),
+        # It reads the origin.
+        *((method, {"has_grown_on_target": True, "active": True}, 650_000) for method in BASE),
+        *((method, {"target_committed": None}, 650_000) for method in BASE),
+        # Behind all copies.
+        *((method, {"target_committed": base + 1}, 0) for method, base in BASE.items()),
+        *((method, {"target_committed": base}, None) for method, base in BASE.items()),
+        # These readers follow once they have read the origin, of which the target has no copies.
+        ("drained", {"has_grown_on_target": True, "target_active": True}, 650_000),
+        ("routed", {"has_grown_on_target": True, "target_active": True}, 650_000),
+    ],
+)
+def test_a_group_that_was_moved_to_copies_needs_the_origin_no_more(
+    method: str, parts: dict[str, Any], left: int | None
+) -> None:
+    known = {"origin_committed": 50_000, "target_committed": 60_000, "active": False, "read_offsets_per_s": 1.0}
+    group = GroupReading("billing", **known | parts)
+    base = BASE.get(method, 0)
+    own = reading({"method": method, "status": "migrated", "target_base_offset": base}, origin=FULL, groups=(group,))
+    found = migration_progress(replace(own, target=LogOffsets(0, 800_000, 800_000)))
+    (evaluated,) = found.groups or ()
+    assert (evaluated.left_offsets, (found.verdict is MigrationVerdict.OVERTAKEN)) == (left, bool(left))
+    if not left:
+        assert evaluated.lost_offsets == left
+
+
 def test_a_group_beyond_a_log_that_was_truncated_is_unknown() -> None:
     found = migration_progress(reading(groups=(billing(120_000),)))
     assert [(group.left_offsets, group.lost_offsets) for group in found.groups or ()] == [(None, None)]
@@ -275,7 +314,8 @@ offsets = st.none() | st.integers(-1, 1_000)
 rates = st.none() | st.sampled_from([0.0, 1.0, 33.3, float("nan")])
 logs = st.builds(LogOffsets, offsets, offsets, offsets, st.none() | st.integers(0, NOW_MS))
 epochs = st.dictionaries(st.integers(0, 3), st.integers(0, 1_000))
-groups = st.builds(GroupReading, st.sampled_from("abc"), offsets, offsets, rates, st.none() | st.booleans())
+flags = st.none() | st.booleans()
+groups = st.builds(GroupReading, st.sampled_from("abc"), offsets, offsets, rates, flags, flags, flags)
 agreements = st.builds(
     lambda **terms: replace(AGREED, **terms),
     end_offset=st.none() | st.integers(0, 1_000),
