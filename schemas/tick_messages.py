@@ -121,8 +121,9 @@ ROWS: dict[str, str] = {
         # and null once clients write to the target. prev_size_bytes: null if another broker led.
         f"origin_size STRUCT<{_LOG_SAMPLE}>, "
         # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
-        # epoch ends in the log of the present leader.
-        "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT>>, "
+        # epoch ends in the log of the present leader. unreported_end: greatest log end that was seen of its leader, if
+        # no router has reported that epoch.
+        "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT, unreported_end BIGINT>>, "
         # MirrorMaker's newest offset sync, and why it is not known; null: it is, or there is none to look for.
         "sync_origin_offset BIGINT, sync_target_offset BIGINT, sync_error STRING, "
         # Committed offsets on both clusters; null: groups could not be listed. active: on the origin; target_active: on

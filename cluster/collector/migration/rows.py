@@ -63,6 +63,7 @@ class MigrationFacts:
         syncs: MirrorMaker's newest offset sync of partitions that are followed, as offsets on both clusters.
         sync_error: why they are not known; empty if they are, or if none is followed.
         end_newest: greatest timestamp in the origin's log as it got to its end offset, by partition.
+        unreported: greatest log end that was seen of a leader, by partition and epoch, if no router has reported it.
     """
 
     agreements: Sequence[PartitionAgreement]
@@ -75,6 +76,7 @@ class MigrationFacts:
     syncs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     sync_error: str = ""
     end_newest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unreported: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
 
 
 def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row]:
@@ -267,7 +269,7 @@ def _row(agreement: PartitionAgreement, topic: _Topic, routers: Row) -> Row:
         "target": target.log(name),
         "earlier_target_end": None if earlier is None else earlier.end,
         "origin_size": origin.size(name),
-        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, _NO_ENDS), topic.most),
+        "epochs": _epochs(origin.now, name, facts, topic.most),
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if topic.groups is None else [group.columns(name) for group in topic.groups],
         "end_newest_ms": None if origin.now is None else facts.end_newest.get(name),
@@ -315,10 +317,16 @@ def _limit_in_bounds(limit: int | None) -> int | None:
     return None if limit is None else min(limit, MOST_COUNTED)
 
 
-def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int], most: int) -> list[Row]:
+def _epochs(now: ClusterReading | None, name: TopicPartition, facts: MigrationFacts, most: int) -> list[Row]:
     ends = _NO_ENDS if now is None else now.epoch_ends.get(name, _NO_ENDS)
+    acknowledged, unreported = facts.acknowledged.get(name, _NO_ENDS), facts.unreported.get(name, _NO_ENDS)
     return [
-        {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
+        {
+            "leader_epoch": epoch,
+            "acknowledged_end": end,
+            "epoch_end": ends.get(epoch),
+            "unreported_end": unreported.get(epoch),
+        }
         for epoch, end in sorted(acknowledged.items())
     ][-most:]
 

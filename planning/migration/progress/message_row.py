@@ -186,6 +186,7 @@ def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None
         _write_rate(get("origin_size"), rules),
         get("target_topic"),
         get("end_newest_ms"),
+        _numbers(epochs, "unreported_end"),
     )
 
 

@@ -171,6 +171,30 @@ def test_a_known_loss_is_not_hidden_by_an_unknown_epoch() -> None:
     assert migration_progress(reading(acknowledged={})).lost_offsets is None
 
 
+@pytest.mark.parametrize(
+    ("agreement", "parts", "lost"),
+    [
+        # All in-sync replicas had 100, the leader 150: of 50 nobody knows whether they were acknowledged.
+        ({}, {"acks": ("1", "all")}, None),
+        ({}, {"acks": ()}, None),
+        ({}, {"acks": ("all",)}, 0),
+        ({"method": "drained"}, {"acks": ("all",)}, None),
+        # They are there, or belong to the target.
+        ({}, {"epoch_ends": {3: 150}}, 0),
+        ({"end_offset": 100}, {}, 0),
+        # A router has reported the epoch.
+        ({}, {"unreported_ends": {}}, 0),
+        # What is known to be lost stays known.
+        ({}, {"acknowledged": {3: 120}}, 20),
+    ],
+)
+def test_what_a_leader_had_beyond_its_epoch_is_no_loss_of_zero(
+    agreement: dict[str, Any], parts: dict[str, Any], lost: int | None
+) -> None:
+    known: dict[str, Any] = {"acknowledged": {3: 100}, "epoch_ends": {3: 100}, "unreported_ends": {3: 150}}
+    assert migration_progress(reading(agreement, **known | parts)).lost_offsets == lost
+
+
 def test_what_only_the_leader_has_is_at_risk_below_the_end() -> None:
     assert migration_progress(reading(leader_end=100_040, acks=("all", "1"))).at_risk_offsets == 40
     near = LogOffsets(0, 699_990, 699_990)
