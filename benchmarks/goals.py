@@ -195,6 +195,7 @@ GOALS: dict[str, Goal] = {
     "overtaken_recall": Goal("at least", 1),
     "overtaken_notice_s_min": Goal("at least", 30),
     "migration_tick_s_20k": Goal("at most", 1.5),
+    "alert_path_migrating_s_2k": Goal("at most", 2),
     "shielded_delay_ratio": Goal("at most", 1.1),
     "test_minutes_fresh": Goal("at most", 22),
     "test_minutes_spark": Goal("at most", 4),

@@ -41,7 +41,7 @@ _MIGRATION_LOG = (
 )
 _MIGRATION_GROUP = (
     "group STRING, active BOOLEAN, read_ms BIGINT, origin_offset BIGINT, target_offset BIGINT, "
-    "prev_read_ms BIGINT, prev_origin_offset BIGINT, prev_target_offset BIGINT"
+    "prev_read_ms BIGINT, prev_origin_offset BIGINT, prev_target_offset BIGINT, target_active BOOLEAN"
 )
 
 ENVELOPE = "version INT, cluster STRING, tick_ms BIGINT, kind STRING, seq INT, row_count INT"
@@ -121,16 +121,22 @@ ROWS: dict[str, str] = {
         # and null once clients write to the target. prev_size_bytes: null if another broker led.
         f"origin_size STRUCT<{_LOG_SAMPLE}>, "
         # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
-        # epoch ends in the log of the present leader.
-        "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT>>, "
+        # epoch ends in the log of the present leader. unreported_end: greatest log end that was seen of its leader, if
+        # no router has reported that epoch.
+        "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT, unreported_end BIGINT>>, "
         # MirrorMaker's newest offset sync, and why it is not known; null: it is, or there is none to look for.
         "sync_origin_offset BIGINT, sync_target_offset BIGINT, sync_error STRING, "
-        # Committed offsets on both clusters; null: groups could not be listed. active: on the origin.
+        # Committed offsets on both clusters; null: groups could not be listed. active: on the origin; target_active: on
+        # the target.
         f"groups ARRAY<STRUCT<{_MIGRATION_GROUP}>>, "
         # alerts.slip_ratio of the collector, so that the same messages give the same rows.
         "slip_ratio DOUBLE, "
         # Name of the topic on the target, as it was read last; null: not read yet, or not there.
-        "target_topic STRING"
+        "target_topic STRING, "
+        # When the origin was seen at its end; null: not yet, or by an earlier Headroom.
+        "sealed_ms BIGINT, "
+        # Greatest timestamp in the origin's log as it got to its end offset; null: not there yet, or not seen.
+        "end_newest_ms BIGINT"
     ),
     # One row per partition of the cluster.
     "leaders": (

@@ -31,7 +31,7 @@ def move_producers() -> Advice:
     return Advice(
         Action.MOVE_PRODUCERS,
         "find the producers that do not use the routing library, or were not moved, and move them to the target; "
-        "headroom migration verify shows which of their records the target does not have; keep the origin until then",
+        "headroom migration verify counts their records that the target does not have; keep the origin until then",
     )
 
 

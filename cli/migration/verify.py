@@ -1,4 +1,4 @@
-"""``headroom migration verify``: a mirror, compared with its origin record by record."""
+"""``headroom migration verify``: a mirror, or what clients have moved, compared with the origin record by record."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.migration.options import count_text, print_rows, progress_view
 from headroom.operations.migration.clusters import migration_clusters
 from headroom.operations.migration.running.changing import require_unshielded
-from headroom.operations.migration.verification import VerifiedMirror, VerifiedPartition, verify_mirror
+from headroom.operations.migration.verification import (
+    VerifiedMirror,
+    VerifiedPartition,
+    verify_mirror,
+    verify_moved,
+)
+from headroom.planning.migration.mirrors.comparison import MirrorCounts
+from headroom.schemas.migrations import MigrationMethod
 
+_MOVED = ("mirrored", "missing", "doubled")
+# Methods that copy nothing: only records from the end offset on are to be on the target.
+_NOT_COPIED = (MigrationMethod.ROUTED, MigrationMethod.DRAINED)
 _SHOWN = ("mirrored", "pending", "missing", "doubled", "differing", "out_of_order", "foreign")
 
 
@@ -38,6 +48,9 @@ def verify(topic: str, config: str | None, committed: bool) -> CommandOutcome:
     further copy. Differing: at its place, but with another value or other headers. Out of order: behind a later record.
     Foreign: not on the origin. Records that only one cluster has deleted by retention are left out.
 
+    If TOPIC migrates by the method routed or drained, nothing is copied. Then the records of the origin from the agreed
+    end offset on are looked for on the target: mirrored, missing or doubled. Nothing reads those that are missing.
+
     All records are read, some tens of thousands a second, in at most some 200 MB of memory. Nothing is changed. The
     exit code is 1 if a record is missing, doubled, differing, out of order or foreign.
 
@@ -47,18 +60,26 @@ def verify(topic: str, config: str | None, committed: bool) -> CommandOutcome:
     """  # noqa: D301
     silence_clients()
     settings = load_settings(config)
-    require_unshielded(settings, (topic,))
+    agreed = {one.partition: one for one in require_unshielded(settings, (topic,)) if one.method in _NOT_COPIED}
     with migration_clusters(settings) as clusters:
-        result = verify_mirror(clusters, topic, committed, progress_view(), print_note)
+        if agreed:
+            result = verify_moved(clusters, topic, agreed, committed, progress_view(), print_note)
+        else:
+            result = verify_mirror(clusters, topic, committed, progress_view(), print_note)
     return CommandOutcome(lambda: _json(result), lambda: _print(result), exit_code=int(not result.total().is_whole()))
 
 
 def _print(result: VerifiedMirror) -> None:
-    header = ("partition", *(name.replace("_", " ") for name in _SHOWN))
-    rows = [(str(one.name), *(count_text(getattr(one.counts, name)) for name in _SHOWN)) for one in result.partitions]
-    print_rows(f"{result.topic} on the origin, {result.target_topic} on the target", header, rows)
+    shown = _MOVED if result.from_end else _SHOWN
+    header = ("partition", *(name.replace("_", " ") for name in shown))
+    rows = [(str(one.name), *(count_text(getattr(one.counts, name)) for name in shown)) for one in result.partitions]
+    of_origin = "on the origin from the end offsets on" if result.from_end else "on the origin"
+    print_rows(f"{result.topic} {of_origin}, {result.target_topic} on the target", header, rows)
     total = result.total()
     echo()
+    if result.from_end:
+        _print_moved(total)
+        return
     pending = f"; {total.pending:,} are not mirrored yet" if total.pending else ""
     if total.is_whole():
         echo(f"{total.mirrored:,} records are on the target once, unchanged and in order{pending}.")
@@ -67,11 +88,21 @@ def _print(result: VerifiedMirror) -> None:
     echo(f"Not a whole mirror: {', '.join(faults)}; {total.mirrored:,} records have a copy{pending}.")
 
 
+def _print_moved(total: MirrorCounts) -> None:
+    moved = f"{total.mirrored:,} records of the origin from the end offsets on are on the target"
+    if total.is_whole():
+        echo(f"{moved}, each once.")
+        return
+    faults = [f"{getattr(total, name):,} {name}" for name in _MOVED[1:] if getattr(total, name)]
+    echo(f"Not all are moved: {', '.join(faults)}; {moved}.")
+
+
 def _json(result: VerifiedMirror) -> dict[str, Any]:
     return {
         "topic": result.topic,
         "target_topic": result.target_topic,
         "with_timestamps": result.with_timestamps,
+        "from_end_offset": result.from_end,
         "whole": result.total().is_whole(),
         "total": vars(result.total()),
         "partitions": [_partition_json(one) for one in result.partitions],

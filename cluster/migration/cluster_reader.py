@@ -48,6 +48,7 @@ class ClusterReading:
         sizes: size of the leader's log by partition, read now or some seconds before.
         names: name on this cluster by topic; those that are not there are missing.
         topics: topics that are there, with all of their partitions, by their names on the origin.
+        unlisted: groups of ``migration.groups`` that the cluster does not list.
     """
 
     began_s: float
@@ -63,6 +64,7 @@ class ClusterReading:
     sizes: Mapping[TopicPartition, LogSize] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, MigratingTopic] = field(default_factory=dict)
+    unlisted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,10 @@ class ClusterReader:
 
         groups: Mapping[str, bool | None] | None = None
         committed: Mapping[str, Mapping[TopicPartition, int]] = {}
+        unlisted: frozenset[str] = frozenset()
         if not wanted.is_logs_only:
             self._read_rules(cluster, topics)
-            groups, committed = self._groups(cluster, topics)
+            groups, committed, unlisted = self._groups(cluster, topics)
         # Ends come last: no reader may seem to be ahead because it went on meanwhile.
         logs, read_ms = cluster.log_offsets(topics), self._clock_ms()
         epochs = {TopicPartition(t, p): epoch for t, own in topics.items() for p, epoch in own.leader_epochs.items()}
@@ -224,6 +227,7 @@ class ClusterReader:
             self._log_sizes(cluster, topics, logs, () if wanted.is_logs_only else wanted.sized),
             here,
             {topic: described.topics[name] for topic, name in here.items()},
+            unlisted,
         )
 
     def _log_sizes(
@@ -274,19 +278,22 @@ class ClusterReader:
 
     def _groups(
         self, cluster: MigrationCluster, topics: Mapping[str, MigratingTopic]
-    ) -> tuple[dict[str, bool | None] | None, Mapping[str, Mapping[TopicPartition, int]]]:
-        """Return the groups of the topics and their committed offsets; (None, nothing) if they could not be read."""
+    ) -> tuple[dict[str, bool | None] | None, Mapping[str, Mapping[TopicPartition, int]], frozenset[str]]:
+        """Return the groups of the topics, their committed offsets, and named groups that are not there.
+
+        If they could not be read, that is None and nothing.
+        """
         names = [TopicPartition(topic, partition) for topic, own in topics.items() for partition in own.leaders]
         try:
             active = cluster.groups()
             chosen = self._named or (active if self._readers is None else self._readers)
             committed = cluster.committed([group for group in chosen if group in active], names)
         except HeadroomError:
-            return None, {}
+            return None, {}, frozenset()
         if self._readers is None:
             self._readers = tuple(group for group, offsets in committed.items() if offsets)
         known = {group: offsets for group, offsets in committed.items() if offsets or group in self._named}
-        return {group: active[group] for group in known}, known
+        return {group: active[group] for group in known}, known, frozenset(self._named).difference(active)
 
 
 def _only(topics: Mapping[str, MigratingTopic], names: Sequence[TopicPartition]) -> dict[str, MigratingTopic]:

@@ -51,6 +51,7 @@ def _progress(groups: Mapping[TopicPartition, list[GroupProgress]], row: Mapping
     parts = {
         "verdict": MigrationVerdict(row["verdict"]),
         "missing_routers": tuple(row["missing_routers"] or ()),
-        "groups": tuple(own),
+        # None of them is known also in rows of before that column, unless there are some.
+        "groups": tuple(own) if own or row.get("group_count") is not None else None,
     }
     return record(MigrationProgress, {**row, **parts})

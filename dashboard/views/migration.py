@@ -12,7 +12,7 @@ from headroom.dashboard.data.moment import moment_after
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
-from headroom.planning.migration.progress.removal import readers_left
+from headroom.planning.migration.progress.removal import known_readers_left, readers_left, unplaced_readers
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MigrationStatus
 from headroom.schemas.text import shell_quoted
@@ -138,7 +138,9 @@ def _summary(name: str, partitions: Sequence[MigrationProgress], tick_ms: int) -
     elif ahead:
         parts.append("when the others do is unknown, or never")
     groups = {group.group for partition in partitions for group in readers_left(partition)}
-    parts.append(f"{len(groups)} group(s) have yet to read the origin" if groups else "no group is known to be left")
+    unknown_at = sum(partition.groups is None or bool(unplaced_readers(partition)) for partition in partitions)
+    left = f"{len(groups)} group(s) have yet to read the origin" if groups else "no group is known to be left"
+    parts.append(f"{left}{_of_unknown(unknown_at)}")
     parts.append(_risk_text(partitions))
     return f"{'; '.join(parts)}.", worst
 
@@ -147,13 +149,17 @@ def _risk_text(partitions: Sequence[MigrationProgress]) -> str:
     """Return what is lost and what could be, with the number of partitions of which that is unknown."""
     lost = sum(partition.lost_offsets or 0 for partition in partitions)
     at_risk = sum(partition.at_risk_offsets or 0 for partition in partitions)
-    overtaken = sum(_overtaken(partition) or 0 for partition in partitions)
-    unknown = sum(partition.at_risk_offsets is None for partition in partitions)
-    of_unknown = f" (unknown of {unknown} partitions)" if unknown else ""
+    overtaken = [_overtaken(partition) for partition in partitions]
+    of_risk = _of_unknown(sum(partition.at_risk_offsets is None for partition in partitions))
+    of_overtaken = _of_unknown(sum(offsets is None for offsets in overtaken))
     return (
-        f"{lost:,} offsets are lost, a leader switch now would lose {at_risk:,}{of_unknown}, and retention "
-        f"{overtaken:,}"
+        f"{lost:,} offsets are lost, a leader switch now would lose {at_risk:,}{of_risk}, and retention "
+        f"{sum(offsets or 0 for offsets in overtaken):,}{of_overtaken}"
     )
+
+
+def _of_unknown(partitions: int) -> str:
+    return f" (unknown of {partitions} partitions)" if partitions else ""
 
 
 def _written_on(partition: MigrationProgress) -> str | None:
@@ -167,7 +173,9 @@ def _written_on(partition: MigrationProgress) -> str | None:
 
 def _overtaken(partition: MigrationProgress) -> int | None:
     """Return the offsets that groups lose to retention; None if that of one is unknown and none is known."""
-    lost = [group.lost_offsets for group in readers_left(partition)]
+    if partition.groups is None:
+        return None
+    lost = [group.lost_offsets for group in partition.groups if group.left_offsets != 0]
     known = sum(offsets for offsets in lost if offsets is not None)
     return known if known or None not in lost else None
 
@@ -175,6 +183,7 @@ def _overtaken(partition: MigrationProgress) -> int | None:
 def _row(partition: MigrationProgress, tick_ms: int) -> Row:
     left = readers_left(partition)
     is_unread = partition.verdict in (MigrationVerdict.SHIELDED, MigrationVerdict.NO_DATA) and not left
+    unplaced = [f"{group} (place unknown)" for group in unplaced_readers(partition)]
     written_on = _written_on(partition)
     return {
         "name": str(TopicPartition(partition.topic, partition.partition)),
@@ -187,8 +196,8 @@ def _row(partition: MigrationProgress, tick_ms: int) -> Row:
         "end_offset": partition.end_offset,
         "left_offsets": partition.left_offsets,
         "switch_ms": None if written_on == "target" else moment_after(tick_ms, partition.switch_eta_s),
-        "readers_left": None if is_unread else len(left),
-        "reader_names": join_names([group.group for group in left]) or None,
+        "readers_left": None if is_unread else known_readers_left(partition),
+        "reader_names": join_names([*(group.group for group in left), *unplaced]) or None,
         "lost_offsets": partition.lost_offsets,
         "at_risk_offsets": partition.at_risk_offsets,
         "overtaken_offsets": None if is_unread else _overtaken(partition),

@@ -20,8 +20,10 @@ from headroom.schemas.keys import TopicPartition
 PartitionSyncs = Mapping[TopicPartition, Sequence[tuple[int, int]]]
 
 
-def read_mirror_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> PartitionSyncs:
-    """Return the offset syncs of partitions, from the origin, or from the target if MirrorMaker keeps them there.
+def read_newest_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    """Return the newest offset sync of partitions that says anything, as offsets on the origin and on the target.
+
+    They are read from the origin, or from the target if MirrorMaker keeps them there.
 
     Args:
         clusters: the two clusters.
@@ -31,7 +33,8 @@ def read_mirror_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -
         HeadroomError: there is no such topic, it could not be read to its end, or one of its records is no sync.
     """
     _, _, records = _read_topic(clusters, names)
-    return {name: _pairs(own) for name, own in records.items()}
+    valid = {name: [record for record in own if record.is_valid] for name, own in records.items()}
+    return {name: (own[-1].origin, own[-1].target) for name, own in valid.items() if own}
 
 
 def read_reader_syncs(
@@ -51,7 +54,7 @@ def read_reader_syncs(
         on_note: gets a sentence if kept syncs cannot be read.
 
     Raises:
-        HeadroomError: as for ``read_mirror_syncs``.
+        HeadroomError: as for ``read_newest_syncs``.
     """
     place, topic, records = _read_topic(clusters, set(committed))
     syncs = {name: _pairs(own) for name, own in records.items()}

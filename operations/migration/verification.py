@@ -1,21 +1,32 @@
-"""Verification of a mirror: every record of the origin is on the target once, unchanged and in order."""
+"""Verification of a mirror: every record of the origin is on the target once, unchanged and in order.
+
+Without a mirror, the records of the origin from its end offset on have to be on the target, because nothing reads them.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from headroom.cluster.migration.records import RecordReader
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.operations.migration.led_partition import PATIENCE_S, LedPartition
 from headroom.operations.progress import OnText, ProgressReceiver, with_notes
+from headroom.planning.migration.agreement import split_of
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
+from headroom.planning.migration.mirrors.moved import compare_moved
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
+from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import LOG_APPEND_TIME
+from headroom.planning.migration.split import Split
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
 
 OffsetRange = tuple[int, int]
+# A router sends what landed behind the end offset to the target as soon as it has the origin's answer.
+_MOVED_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,12 +57,14 @@ class VerifiedMirror:
         target_topic: name on the target.
         partitions: every partition, in order.
         with_timestamps: whether timestamps were compared.
+        from_end: whether only records from the end offsets on were compared, which routers move.
     """
 
     topic: str
     target_topic: str
     partitions: tuple[VerifiedPartition, ...]
     with_timestamps: bool
+    from_end: bool = False
 
     def total(self) -> MirrorCounts:
         """Return the counts of all partitions."""
@@ -84,9 +97,7 @@ def verify_mirror(
     """
     both = clusters.mirrored_topics([topic], True, on_note)[topic]
     target_topic = str(both.target_name)
-    with_timestamps = both.target_rules is None or both.target_rules.timestamp_type != LOG_APPEND_TIME
-    if not with_timestamps:
-        on_note(f"Timestamps are not compared: {target_topic} has message.timestamp.type LogAppendTime on the target.")
+    with_timestamps = _has_timestamps(both, on_note)
     if any(rules is not None and rules.compacts() for rules in (both.rules, both.target_rules)):
         on_note("The topic is compacted: what one cluster has removed already counts as missing or foreign.")
     comparing = _Comparing(committed, with_timestamps, progress)
@@ -106,6 +117,75 @@ def verify_mirror(
         )
     clusters.require_same_topics([both])
     return VerifiedMirror(topic, target_topic, partitions, with_timestamps)
+
+
+def verify_moved(
+    clusters: MigrationClusters,
+    topic: str,
+    agreed: Mapping[int, PartitionAgreement],
+    committed: bool,
+    progress: ProgressReceiver,
+    on_note: OnText,
+    wait: Callable[[float], object] = time.sleep,
+) -> VerifiedMirror:
+    """Return which records of the origin from the end offsets on are on the target.
+
+    Args:
+        clusters: the two clusters.
+        topic: name on both.
+        agreed: what was agreed about its partitions, by a method without copies.
+        committed: whether records of transactions that are open, or were aborted, are left out on both.
+        progress: gets the steps.
+        on_note: gets a sentence if less is compared.
+        wait: waits for the given seconds.
+
+    Raises:
+        HeadroomError: no partition's target is in use, the topic is not on both with the same number of partitions or
+            is another one than was agreed about, or its records could not be read.
+    """
+    both = clusters.mirrored_topics([topic], False, on_note)[topic]
+    assert both.target is not None
+    comparing = _Comparing(committed, _has_timestamps(both, on_note), progress)
+    partitions: list[VerifiedPartition] = []
+    with (
+        clusters.origin.reader(committed=committed, patience_s=PATIENCE_S) as origin_reader,
+        clusters.target.reader(committed=committed, patience_s=PATIENCE_S) as target_reader,
+    ):
+        for number in sorted(both.origin.leaders):
+            name, own = TopicPartition(topic, number), agreed.get(number)
+            if own is None or own.status == MigrationStatus.PLANNED or split_of(own).origin_limit is None:
+                on_note(f"{name} is left out: its target is not in use.")
+                continue
+            _require_agreed(own, clusters, both)
+            origin = _ReadLog(LedPartition(clusters.origin, both.origin, name, wait), origin_reader)
+            target = _ReadLog(LedPartition(clusters.target, both.target, name, wait), target_reader)
+            partitions.append(comparing.compare_from_end(origin, target, split_of(own), on_note, wait))
+    clusters.require_same_topics([both])
+    if not partitions:
+        rule = "has no partition whose target is in use, so that nothing is moved yet"
+        raise HeadroomError(f"topic {topic}", rule, "Verify once headroom migration status shows migrating.")
+    return VerifiedMirror(topic, topic, tuple(partitions), comparing.with_timestamps, from_end=True)
+
+
+def _has_timestamps(both: TopicOnBoth, on_note: OnText) -> bool:
+    """Return whether timestamps on both clusters are those of the clients."""
+    if both.target_rules is None or both.target_rules.timestamp_type != LOG_APPEND_TIME:
+        return True
+    on_note(f"Timestamps are not compared: {both.target_name} has message.timestamp.type LogAppendTime on the target.")
+    return False
+
+
+def _require_agreed(own: PartitionAgreement, clusters: MigrationClusters, both: TopicOnBoth) -> None:
+    """Check that the clusters and the topics are those that were agreed about: others have other offsets."""
+    now = (
+        (own.origin_cluster_id, clusters.origin_topics.cluster_id),
+        (own.target_cluster_id, clusters.target_topics.cluster_id),
+        (own.origin_topic_id, both.origin.topic_id),
+        (own.target_topic_id, None if both.target is None else both.target.topic_id),
+    )
+    if any(None not in ids and ids[0] != ids[1] for ids in now):
+        rule = "is on other clusters, or was recreated: its ids are not those that were agreed"
+        raise HeadroomError(str(own.name), rule, "See headroom migration status.")
 
 
 @dataclass(frozen=True)
@@ -145,6 +225,24 @@ class _Comparing:
                 self._digests(target, target_range),
                 origin_deletes=origin_log[0] > 0,
                 target_deletes=target_log[0] > 0,
+            )
+        return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
+
+    def compare_from_end(
+        self, origin: _ReadLog, target: _ReadLog, split: Split, on_note: OnText, wait: Callable[[float], object]
+    ) -> VerifiedPartition:
+        with self.progress.step(f"Comparing {origin.name} from its end offset on"):
+            start, end = origin.led.range(self.committed)
+            origin_range = min(max(start, split.origin_limit or 0), end), end
+            if origin_range[0] < end:
+                # What has just landed there is moved within a moment.
+                wait(_MOVED_S)
+            target_start, target_end = target.led.range(self.committed)
+            if target_start > split.target_base_offset:
+                on_note(f"{target.name}: the target has deleted records; those that were moved count as missing.")
+            target_range = min(max(target_start, split.target_base_offset), target_end), target_end
+            counts = compare_moved(
+                self._digests(origin, origin_range, note=True), lambda: self._digests(target, target_range)
             )
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 

@@ -83,6 +83,8 @@ class PartitionAgreement:
         origin_position: log end of the origin by the reading from which the end offset follows; None if there is none.
         origin_offsets_per_s: rate at which the log grew by that reading, offsets per second; None if unknown.
         origin_read_ms: time of that reading, epoch milliseconds; None if there is none.
+        sealed_ms: when the origin was seen at its end, epoch milliseconds; None before, and where an earlier Headroom
+            saw it.
     """
 
     migration: str
@@ -104,6 +106,7 @@ class PartitionAgreement:
     origin_position: int | None = None
     origin_offsets_per_s: float | None = None
     origin_read_ms: int | None = None
+    sealed_ms: int | None = None
 
     @property
     def name(self) -> TopicPartition:
@@ -236,7 +239,7 @@ def _agreement(values: dict[str, Any]) -> PartitionAgreement:
         _text(known[name])
     for name in ("number", "partition"):
         _whole(known[name])
-    for name in ("end_offset", "target_base_offset", "origin_end", "origin_position", "origin_read_ms"):
+    for name in ("end_offset", "target_base_offset", "origin_end", "origin_position", "origin_read_ms", "sealed_ms"):
         if known.get(name) is not None:
             _whole(known[name])
     if known.get("origin_offsets_per_s") is not None:

@@ -66,6 +66,7 @@ MIGRATION_PROGRESS = Table(
             "rate at which clients write to the partition on the origin, bytes/s; null: unknown, or they write to the "
             "target",
         ),
+        ("group_count", "INT", "consumer groups of the partition; null: they could not be listed"),
     ),
 )
 

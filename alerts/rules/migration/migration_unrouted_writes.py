@@ -14,7 +14,7 @@ from headroom.alerts.rules.migration.migration_rule import (
     subject_of,
 )
 from headroom.alerts.rules.rule import RuleInputs
-from headroom.alerts.text.migration import offset_rate_text, share_text
+from headroom.alerts.text.migration import offset_rate_text, offsets_text, share_text
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.migrations import MigrationMethod
@@ -26,20 +26,21 @@ _SWITCHED_S = 20.0
 
 
 class MigrationUnroutedWrites(MigrationRule):
-    """The origin has reached E, the target is in use, and the origin's log still grows.
+    """The origin has reached E, the target is in use, and the origin's log still grows, or has newer records.
 
-    Routers move what lands behind E within seconds, and then write to the target alone.
+    Routers move what lands behind E within seconds, and then write to the target alone. A burst is over before a rate
+    shows it, but its records stay.
     """
 
     kind = AlertKind.MIGRATION_UNROUTED_WRITES
 
     def finding(self, migration: str, partitions: Partitions, tick: RuleInputs) -> Finding | None:
-        """Return the finding; None if no partition grows after its switch."""
-        worst = sorted((p for p in partitions if _is_switched(p) and p.write_offsets_per_s), key=_fastest_first)
+        """Return the finding; None if no partition grows after its switch, or has records of after it."""
+        worst = sorted((p for p in partitions if _is_switched(p) and _is_written(p)), key=_fastest_first)
         if not worst:
             return None
         is_copied = all(partition.method in _COPIED for partition in worst)
-        rate = sum(partition.write_offsets_per_s or 0.0 for partition in worst)
+        is_certain = any(partition.has_late_writes for partition in worst)
         then = (
             "a mirror may copy them out of order" if is_copied else "no reader gets them, and they go with the origin"
         )
@@ -47,26 +48,43 @@ class MigrationUnroutedWrites(MigrationRule):
             kind=self.kind,
             subject=subject_of(migration),
             severity=Severity.WARNING if is_copied else Severity.CRITICAL,
-            summary=(
-                f"Migration {migration}: clients still write to the origin after the switch, "
-                f"{offset_rate_text(rate)} to {share_text(worst, partitions)} ({name_of(worst[0])} grows by "
-                f"{offset_rate_text(worst[0].write_offsets_per_s)}): {then}"
-            ),
+            summary=f"Migration {migration}: {_what(worst, partitions)}: {then}",
             evidence=MigrationEvidence.of(migration, partitions, worst, offsets=_beyond(worst)),
             recommendation=move_producers(),
-            hold_s=max(tick.settings.hold_s, _SWITCHED_S),
+            # Records of after the switch are there, whatever the rate is.
+            hold_s=0.0 if is_certain else max(tick.settings.hold_s, _SWITCHED_S),
             affected=len(worst),
         )
 
     def is_unclear(self, partition: MigrationProgress, tick: RuleInputs) -> bool:
-        """Return whether the growth of the origin after the switch is unknown."""
+        """Return whether the growth of the origin after the switch is unknown, or who wrote what it has from E on."""
         if partition.status not in IN_USE:
             return False
-        return (
-            partition.verdict in UNREAD
-            or partition.left_offsets is None
-            or (partition.left_offsets == 0 and partition.write_offsets_per_s is None)
+        if partition.verdict in UNREAD or partition.left_offsets is None:
+            return True
+        # A mirror or a link may copy what is there, so that only growth counts.
+        is_late_unknown = partition.has_late_writes is None and partition.method not in _COPIED
+        return partition.left_offsets == 0 and (
+            partition.write_offsets_per_s is None or (is_late_unknown and partition.beyond_offsets != 0)
         )
+
+
+def _is_written(partition: MigrationProgress) -> bool:
+    return bool(partition.write_offsets_per_s or partition.has_late_writes)
+
+
+def _what(worst: Partitions, partitions: Partitions) -> str:
+    share, first = share_text(worst, partitions), worst[0]
+    rate = sum(partition.write_offsets_per_s or 0.0 for partition in worst)
+    if rate:
+        return (
+            f"clients still write to the origin after the switch, {offset_rate_text(rate)} to {share} "
+            f"({name_of(first)} grows by {offset_rate_text(first.write_offsets_per_s)})"
+        )
+    return (
+        f"clients wrote to the origin after the switch, to {share} ({name_of(first)} has "
+        f"{offsets_text(first.beyond_offsets)} from E on)"
+    )
 
 
 def _is_switched(partition: MigrationProgress) -> bool:

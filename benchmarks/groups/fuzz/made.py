@@ -170,6 +170,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
     }
     group = {"group": "g", "active": True, "read_ms": tick_ms, "origin_offset": 400, "target_offset": None}
     earlier = {"prev_read_ms": tick_ms - _WINDOW_MS, "prev_origin_offset": 300, "prev_target_offset": None}
+    there = {"target_active": None}
     return {
         **{"topic": "t", "partition": 0, "migration": "m", "number": 1, "status": "migrating", "method": "routed"},
         **{"end_offset": 2_000, "target_base_offset": 0, "ignore_origin": False, "origin_end": None},
@@ -179,9 +180,10 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         **{"origin_error": None, "target_error": None, "earlier_target_end": 0, "cleanup_policy": "delete"},
         **{"retention_ms": 10**9, "retention_bytes": -1, "min_insync_replicas": 2, "unclean_elections": False},
         **{"remote_storage": False, "origin_size": _log(tick_ms, 1)},
-        "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000}],
+        "epochs": [{"leader_epoch": 3, "acknowledged_end": 900, "epoch_end": 1_000, "unreported_end": None}],
         **{"sync_origin_offset": None, "sync_target_offset": None, "sync_error": None},
-        **{"groups": [group | earlier], "slip_ratio": 0.5, "target_topic": "t"},
+        **{"groups": [group | earlier | there], "slip_ratio": 0.5, "target_topic": "t", "sealed_ms": None},
+        "end_newest_ms": None,
     }
 
 

@@ -9,7 +9,7 @@ from headroom.cli.common.output import echo
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.cli.migration.running.run_view import agreed_json
 from headroom.operations.migration.running.status import EvaluatedPartition, MigrationStatusResult, RouterStatus
-from headroom.planning.migration.progress.removal import readers_left
+from headroom.planning.migration.progress.removal import known_readers_left
 from headroom.schemas.text.amounts import UNKNOWN, clock_text
 
 _HEADER = (
@@ -46,7 +46,7 @@ def _row(evaluated: EvaluatedPartition) -> tuple[str, ...]:
         count_text(own.left_offsets),
         UNKNOWN if rate is None else f"{rate:,.1f}/s",
         _reached_text(evaluated),
-        UNKNOWN if own.groups is None else str(len(readers_left(own))),
+        count_text(known_readers_left(own)),
         count_text(could_lose(evaluated)),
         own.verdict.value,
     )

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.passed_ends import PassedEnds
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, is_mirrored, migration_rows
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.collector.migration.sync_rows import sync_rows
@@ -132,8 +133,11 @@ class MigrationCollector:
         self._target: Background[ClusterReading] = Background("target of migrations", clock)
         self._history: dict[str, deque[ClusterReading]] = {"origin": deque(), "target": deque()}
         self._seen: dict[TopicPartition, dict[int, int]] = {}
+        # The same of the leaders' logs, which may have more that is acknowledged, with acks below all.
+        self._leader_ends: dict[TopicPartition, dict[int, int]] = {}
         # Offset after the last record that is known to be acknowledged, as of the last tick.
         self._acknowledged: Mapping[TopicPartition, Mapping[int, int]] = {}
+        self._passed_ends = PassedEnds()
         self._looked_s: float | None = None
         self._sync_follower = syncs or SyncFollower(
             lambda: MigrationCluster(migration.origin, migration.origin.name),
@@ -173,6 +177,8 @@ class MigrationCollector:
         if self._origin.take():
             self._keep("origin", self._origin.result)
             self._see(self._origin.result)
+            if self._origin.result is not None:
+                self._passed_ends.see(self._agreements(), self._origin.result)
         if self._syncs.take() and self._syncs.result is not None:
             self._trails.add(self._syncs.result)
         self._sync_rows = []
@@ -194,6 +200,8 @@ class MigrationCollector:
             self._slip_ratio,
             self._trails.newest() if are_syncs_known else {},
             "" if are_syncs_known else self._syncs.error or "they have not been read to their end yet",
+            self._passed_ends.newest(),
+            self._unreported(self._reported_ends()),
         )
         self._sync_rows = sync_rows(facts, self._trails, self._clock.now_ms())
         return migration_rows(facts)
@@ -259,14 +267,25 @@ class MigrationCollector:
             end, leader_end = reading.logs[name].end, reading.epoch_ends.get(name, {}).get(epoch)
             if end is None or leader_end is None or leader_end < end:
                 continue
-            seen = self._seen.setdefault(name, {})
-            seen[epoch] = max(end, seen.get(epoch, 0))
-            for old in sorted(seen)[:-KEPT_EPOCHS]:
-                del seen[old]
+            for ends, now in ((self._seen, end), (self._leader_ends, leader_end)):
+                seen = ends.setdefault(name, {})
+                seen[epoch] = max(now, seen.get(epoch, 0))
+                for old in sorted(seen)[:-KEPT_EPOCHS]:
+                    del seen[old]
+
+    def _unreported(self, reported: Mapping[TopicPartition, Mapping[int, int]]) -> dict[TopicPartition, dict[int, int]]:
+        """Return the greatest log ends of leaders whose epoch no router has reported."""
+        return {
+            name: {epoch: end for epoch, end in ends.items() if epoch not in reported.get(name, {})}
+            for name, ends in self._leader_ends.items()
+        }
+
+    def _reported_ends(self) -> dict[TopicPartition, dict[int, int]]:
+        return acknowledged_ends(() if self._agreed.result is None else self._agreed.result[1].values())
 
     def _acknowledged_ends(self) -> dict[TopicPartition, dict[int, int]]:
         """Return what routers have reported and what was seen, the furthest of them."""
-        known = acknowledged_ends(() if self._agreed.result is None else self._agreed.result[1].values())
+        known = self._reported_ends()
         for name, seen in self._seen.items():
             of_partition = known.setdefault(name, {})
             for epoch, end in seen.items():

@@ -21,7 +21,7 @@ _GroupsByTopic = Mapping[str, Collection[str]]
 _AGREED = (
     *("topic", "partition", "migration", "number", "status", "method", "end_offset", "target_base_offset"),
     *("ignore_origin", "origin_end", "shielded", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
-    *("target_topic_id", "origin_position", "origin_offsets_per_s", "origin_read_ms"),
+    *("target_topic_id", "origin_position", "origin_offsets_per_s", "origin_read_ms", "sealed_ms"),
 )
 _agreed_values = attrgetter(*_AGREED)
 _IN_ORDER = attrgetter("topic", "partition", "origin_cluster_id")
@@ -62,6 +62,8 @@ class MigrationFacts:
         slip_ratio: ``alerts.slip_ratio``.
         syncs: MirrorMaker's newest offset sync of partitions that are followed, as offsets on both clusters.
         sync_error: why they are not known; empty if they are, or if none is followed.
+        end_newest: greatest timestamp in the origin's log as it got to its end offset, by partition.
+        unreported: greatest log end that was seen of a leader, by partition and epoch, if no router has reported it.
     """
 
     agreements: Sequence[PartitionAgreement]
@@ -73,6 +75,8 @@ class MigrationFacts:
     slip_ratio: float = 0.5
     syncs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     sync_error: str = ""
+    end_newest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unreported: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
 
 
 def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row]:
@@ -216,7 +220,9 @@ class _Group:
     def __init__(self, group: str, origin: ClusterFacts, target: ClusterFacts) -> None:
         times = origin if origin.now is not None else target
         self._group = group
-        self._active = None if origin.now is None else (origin.now.groups or {}).get(group)
+        self._active, self._target_active = (
+            None if side.now is None else (side.now.groups or {}).get(group) for side in (origin, target)
+        )
         self._read_ms = None if times.now is None else times.now.read_ms
         self._previous_ms = None if times.long_before is None else times.long_before.read_ms
         self._on_origin, self._on_target = _committed(origin.now, group), _committed(target.now, group)
@@ -236,6 +242,7 @@ class _Group:
             "prev_read_ms": self._previous_ms,
             "prev_origin_offset": self._origin_before.get(name),
             "prev_target_offset": self._target_before.get(name),
+            "target_active": self._target_active,
         }
 
 
@@ -262,9 +269,10 @@ def _row(agreement: PartitionAgreement, topic: _Topic, routers: Row) -> Row:
         "target": target.log(name),
         "earlier_target_end": None if earlier is None else earlier.end,
         "origin_size": origin.size(name),
-        "epochs": _epochs(origin.now, name, facts.acknowledged.get(name, _NO_ENDS), topic.most),
+        "epochs": _epochs(origin.now, name, facts, topic.most),
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if topic.groups is None else [group.columns(name) for group in topic.groups],
+        "end_newest_ms": None if origin.now is None else facts.end_newest.get(name),
     }
 
 
@@ -309,10 +317,16 @@ def _limit_in_bounds(limit: int | None) -> int | None:
     return None if limit is None else min(limit, MOST_COUNTED)
 
 
-def _epochs(now: ClusterReading | None, name: TopicPartition, acknowledged: Mapping[int, int], most: int) -> list[Row]:
+def _epochs(now: ClusterReading | None, name: TopicPartition, facts: MigrationFacts, most: int) -> list[Row]:
     ends = _NO_ENDS if now is None else now.epoch_ends.get(name, _NO_ENDS)
+    acknowledged, unreported = facts.acknowledged.get(name, _NO_ENDS), facts.unreported.get(name, _NO_ENDS)
     return [
-        {"leader_epoch": epoch, "acknowledged_end": end, "epoch_end": ends.get(epoch)}
+        {
+            "leader_epoch": epoch,
+            "acknowledged_end": end,
+            "epoch_end": ends.get(epoch),
+            "unreported_end": unreported.get(epoch),
+        }
         for epoch, end in sorted(acknowledged.items())
     ][-most:]
 
@@ -335,11 +349,14 @@ def _readers(
     """Return the groups that have committed offsets of a topic on either cluster; None if they are not known.
 
     While the origin does not answer, its last groups count: their places are unknown, and they are not gone. Without
-    the target's offsets a group that has moved would seem to read the origin.
+    the target's offsets a group that has moved would seem to read the origin. A named group that neither cluster lists
+    may have another name, or may have lost its offsets: it is a reader at an unknown place.
     """
-    if not all(_has_groups(reading, topic) for reading in readings):
+    origin, target = readings
+    if origin is None or target is None or not all(_has_groups(reading, topic) for reading in readings):
         return None
-    names = sorted({group for by_topic in groups for group in by_topic.get(topic, ())})
+    readers = {group for by_topic in groups for group in by_topic.get(topic, ())}
+    names = sorted(readers | (origin.unlisted & target.unlisted))
     # A list that was cut would let a group be overlooked.
     return None if len(names) > most else names
 

@@ -48,8 +48,8 @@ class MigrationChange:
         return HeadroomError(f"{name}{more}", why, remedy)
 
 
-def require_unshielded(settings: Settings, topics: Collection[str]) -> None:
-    """Check that the origin of some topics may be called, from what is agreed on the target.
+def require_unshielded(settings: Settings, topics: Collection[str]) -> list[PartitionAgreement]:
+    """Check that the origin of some topics may be called, and return what is agreed about them on the target.
 
     Args:
         settings: all settings.
@@ -61,10 +61,13 @@ def require_unshielded(settings: Settings, topics: Collection[str]) -> None:
     with MigrationCluster(settings.cluster, settings.cluster.name) as target:
         names = target.topics().names
     with agreement_reader(settings, names) as reader:
-        for one in () if reader is None else reader.agreements.values():
-            if one.shielded and (not topics or one.topic in topics):
-                remedy = f"Allow calls again: headroom migration shield --off --name {one.migration} --execute."
-                raise HeadroomError(f"topic {one.topic}", "is shielded: its origin is not called", remedy)
+        agreed = () if reader is None else reader.agreements.values()
+        own = [one for one in agreed if not topics or one.topic in topics]
+    for one in own:
+        if one.shielded:
+            remedy = f"Allow calls again: headroom migration shield --off --name {one.migration} --execute."
+            raise HeadroomError(f"topic {one.topic}", "is shielded: its origin is not called", remedy)
+    return own
 
 
 def shield_migration(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from headroom.operations.journal.journalled_change import make_journalled_change
 from headroom.operations.migration.running.clusters import RunningClusters
 from headroom.operations.migration.running.preparation import COMMAND, drop_steps, require_all_agreed
+from headroom.operations.migration.running.status import EvaluatedPartition
 from headroom.operations.progress import OnText
 from headroom.planning.migration.agreement import resumed_at, split_of
 from headroom.planning.migration.mirrors.names import target_topic
@@ -19,17 +20,23 @@ from headroom.schemas.migrations import MigrationMethod, MigrationStatus, Partit
 Agreements = Mapping[TopicPartition, PartitionAgreement]
 
 
-def droppable(running: RunningClusters, settings: Settings, own: Agreements) -> dict[str, int]:
+def droppable(
+    running: RunningClusters,
+    settings: Settings,
+    own: Agreements,
+    read_status: Callable[[Collection[str]], Iterable[EvaluatedPartition]],
+) -> dict[str, int]:
     """Return the origin's topics that may be deleted, with the number of their partitions; those that are gone are not.
 
     Args:
         running: the two clusters.
         settings: all settings.
         own: partitions of the migration.
+        read_status: reads and evaluates the migration's partitions of some topics now.
 
     Raises:
         HeadroomError: a partition is not aged or is shielded, a topic is another one, a group has not passed an end
-            offset, or a cluster did not answer.
+            offset, the origin is needed for something else or that is unknown, or a cluster did not answer.
     """
     for one in own.values():
         if one.status != MigrationStatus.AGED or one.shielded:
@@ -45,12 +52,36 @@ def droppable(running: RunningClusters, settings: Settings, own: Agreements) -> 
             rule = "is not certainly the one that was agreed about, by its id and that of its cluster"
             raise HeadroomError(f"topic {topic} on {running.origin.subject}", rule, "Delete it by hand, if it is.")
     require_all_agreed(own, there)
-    _require_passed(running, settings, {name: one for name, one in own.items() if name.topic in there})
+    still_there = {name: one for name, one in own.items() if name.topic in there}
+    _require_passed(running, settings, still_there)
+    if still_there:
+        _require_removable(still_there, read_status(sorted(there)))
     return {topic: len(described.leaders) for topic, described in there.items()}
 
 
+def _require_removable(own: Agreements, evaluated: Iterable[EvaluatedPartition]) -> None:
+    """Check that the status of every partition is that the origin is not needed any more.
+
+    Retention has passed the end offset, but a client may write there still, or have written what is nowhere else.
+    """
+    progress = {one.reading.agreement.name: one.progress for one in evaluated}
+    for name in own:
+        found = progress.get(name)
+        if found is None or found.removable is not True:
+            why = "nothing was read of it" if found is None else found.reason.rstrip(".")
+            rule = f"is needed, or may be: {why}"
+            remedy = "See headroom migration status. If Headroom cannot know it, delete the topic by hand."
+            raise HeadroomError(f"{name} on the origin", rule, remedy)
+
+
 def _require_passed(running: RunningClusters, settings: Settings, own: Agreements) -> None:
-    groups = settings.migration.group_names() or sorted(running.origin.groups())
+    named, listed = settings.migration.group_names(), running.origin.groups()
+    groups = named or sorted(listed)
+    # A name with a mistake in it, or a group whose offsets are gone.
+    unknown = sorted(set(named).difference(listed, running.target.groups()))
+    if unknown:
+        rule = "is named in migration.groups, and neither cluster has it: what it has read is unknown"
+        raise HeadroomError(f"group {unknown[0]}", rule, "Correct the name, or remove it if the group is not needed.")
     there = running.target.topics().names
     on_target = {name: _on_target(running, one, there) for name, one in own.items()}
     committed = running.origin.committed(groups, list(own))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from headroom.operations.migration.running.agreements import (
     READ_S,
@@ -28,6 +28,7 @@ from headroom.operations.migration.running.preparation import (
     require_allowed,
 )
 from headroom.operations.migration.running.progress import migration_note, step_line
+from headroom.operations.migration.running.status import EvaluatedPartition, migration_status
 from headroom.operations.migration.running.watch import MigrationWatch, SeenMigration, UnansweredError
 from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.agreement import agreed_numbers
@@ -176,7 +177,14 @@ def run_migration(
             result = loop.run()
         if result.error is not None or result.stopped or not request.drop:
             return result
-        return _drop_topics(running, settings, result, on_note)
+
+        def read_status(topics: Collection[str]) -> Sequence[EvaluatedPartition]:
+            clock_ms = watch.clock_ms
+            return migration_status(
+                running, settings, topics, terms.migration, progress, stop.wait, clock_ms
+            ).partitions
+
+        return _drop_topics(running, settings, result, read_status, stop, on_note)
 
 
 def _plan_partitions(
@@ -195,10 +203,17 @@ def _plan_partitions(
 
 
 def _drop_topics(
-    running: RunningClusters, settings: Settings, result: MigrationRunResult, on_note: OnText
+    running: RunningClusters,
+    settings: Settings,
+    result: MigrationRunResult,
+    read_status: Callable[[Collection[str]], Iterable[EvaluatedPartition]],
+    stop: threading.Event,
+    on_note: OnText,
 ) -> MigrationRunResult:
     try:
-        topics = droppable(running, settings, result.agreements)
+        topics = droppable(running, settings, result.agreements, read_status)
+        if stop.is_set():
+            return replace(result, stopped=True)
         drop(running, settings, topics, on_note)
     except HeadroomError as error:
         return MigrationRunResult(result.request, result.agreements, result.seen, error=error)

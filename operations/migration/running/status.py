@@ -17,7 +17,7 @@ from headroom.cluster.migration.cluster_reader import (
 )
 from headroom.operations.migration.running.agreements import agreement_reader
 from headroom.operations.migration.running.clusters import RunningClusters
-from headroom.operations.migration.syncs import read_mirror_syncs
+from headroom.operations.migration.syncs import read_newest_syncs
 from headroom.operations.progress import ProgressReceiver
 from headroom.planning.migration.agreement import acknowledged_ends, agreed_numbers, missing_routers
 from headroom.planning.migration.progress.judgement import migration_progress
@@ -160,12 +160,12 @@ def _facts(reader: ClusterReader, wanted: WantedPartitions | None, earlier: Clus
 
 
 def _last_syncs(running: RunningClusters, facts: MigrationFacts) -> Mapping[TopicPartition, tuple[int, int]]:
-    """Return the newest offset sync of each mirrored partition; none if they cannot be read."""
+    """Return the newest offset sync of each mirrored partition that says anything; none if they cannot be read."""
     names = {one.name for one in facts.agreements if is_mirrored(one)}
     if not names or facts.origin.now is None:
         return {}
     with suppress(HeadroomError):
-        return {name: syncs[-1] for name, syncs in read_mirror_syncs(running.both(), names).items() if syncs}
+        return read_newest_syncs(running.both(), names)
     return {}
 
 

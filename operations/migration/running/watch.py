@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from headroom.cluster.migration.cluster_reader import (
     wanted_on_target,
 )
 from headroom.cluster.migration.migration_cluster import MigrationCluster
-from headroom.cluster.migration.records import LogRecord
+from headroom.operations.migration.running.mirror_end import MirrorEnd
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic
 from headroom.planning.migration.run.growth import LogGrowth
 from headroom.planning.migration.run.planned_step import reading_of
@@ -28,7 +27,6 @@ from headroom.streaming.clock import now_ms
 Agreements = Mapping[TopicPartition, PartitionAgreement]
 # An origin that has not answered for so long is down. A leader switch after a broker was killed takes some 10 s.
 _DOWN_S = 30.0
-_LAST_OFFSETS = 1_000
 
 
 class UnansweredError(HeadroomError):
@@ -84,6 +82,7 @@ class MigrationWatch:
         self._growth = LogGrowth(settings.collect.measure_s, settings.migration.quiet_s)
         self._last: dict[TopicPartition, OriginReading] = {}
         self._answered_s: dict[TopicPartition, float] = {}
+        self._mirrors = MirrorEnd(origin, target, settings.migration.quiet_s, clock_s)
         groups = settings.migration.group_names()
         self._target_reader = ClusterReader(lambda: target, clock_s, clock_ms, groups, origin.name)
         self._origin_reader = ClusterReader(lambda: origin, clock_s, clock_ms, groups)
@@ -127,14 +126,8 @@ class MigrationWatch:
         return seen
 
     def _is_mirrored(self, name: TopicPartition, log: LogOffsets, mirror: str, target: LogOffsets) -> bool | None:
-        """Return whether the last records of both logs are the same; None if one could not be read."""
-        try:
-            last = _last_record(self._origin, name, log)
-            copied = _last_record(self._target, TopicPartition(mirror, name.partition), target)
-        except HeadroomError:
-            return None
-        # Timestamps and headers may be the mirror's own.
-        return last is None or (copied is not None and (copied.key, copied.value) == (last.key, last.value))
+        """Return whether a mirror has all of a log; None if that is unknown."""
+        return self._mirrors.is_complete(name, log, TopicPartition(mirror, name.partition), target)
 
     def _is_down(self, name: TopicPartition, log: LogOffsets) -> bool:
         now_s = self._clock_s()
@@ -180,19 +173,6 @@ class MigrationWatch:
         for one in called:
             _require_same_topic(one.topic, self._origin.subject, one.origin_topic_id, found)
         return found
-
-
-def _last_record(cluster: MigrationCluster, name: TopicPartition, log: LogOffsets) -> LogRecord | None:
-    """Return the last record of a log; None if it has none among its last offsets, which may be ends of transactions.
-
-    Raises:
-        HeadroomError: it could not be read.
-    """
-    if log.start is None or log.end is None:
-        raise HeadroomError(str(name), "has an unknown log", "See that it has a leader.")
-    with cluster.reader(committed=True) as reader:
-        last = deque(reader.read(name, max(log.start, log.end - _LAST_OFFSETS), log.end), maxlen=1)
-    return last[0] if last else None
 
 
 def _require_same_topic(name: str, subject: str, agreed_id: str | None, found: ClusterReading) -> None:

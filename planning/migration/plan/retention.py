@@ -42,7 +42,7 @@ class LogRetention:
     Args:
         rules: settings of the topic; None if unknown.
         log: log of the partition.
-        newest_age_s: age of the newest record, seconds; None if unknown.
+        newest_age_s: age of the newest record below the end offset, seconds; None if unknown.
         end_offset: agreed end offset; None if unknown.
         reached_in_s: seconds until the log gets there; None if unknown.
     """
@@ -82,7 +82,8 @@ class LogRetention:
         if log.end is None or end_offset is None or reached_in_s is None:
             return ReaderRetention(None, None, gone)
         position = max(committed, log.start)
-        now, later = log.end - position, end_offset - position
+        # What is behind the end offset is read on the target.
+        now, later = min(log.end, end_offset) - position, end_offset - position
         if later <= 0 or (rules is not None and not rules.deletes()):
             return ReaderRetention(None, gone, gone)
         if rules is None or rules.retention_ms is None or rules.retention_bytes is None:

@@ -11,8 +11,9 @@ from headroom.planning.migration.losses import lost_at_switch
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.planning.migration.progress.reader import group_progress, partition_retention
 from headroom.planning.migration.progress.reading import MigrationReading
-from headroom.planning.migration.progress.removal import removable
+from headroom.planning.migration.progress.removal import has_late_writes, removable
 from headroom.planning.migration.progress.verdicts import verdict_of
+from headroom.schemas.migrations import MigrationMethod
 
 # From the one that acknowledges least to the one that acknowledges only what all in-sync replicas have.
 _ACKS = ("0", "1", "all")
@@ -82,6 +83,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         groups=None if groups is None else tuple([group_progress(reading, split, retention, own) for own in groups]),
         write_bytes_per_s=known_float(reading.write_bytes_per_s),
         target_topic=reading.target_topic,
+        has_late_writes=has_late_writes(reading),
     )
 
 
@@ -104,15 +106,24 @@ def _lost(reading: MigrationReading) -> int | None:
     records of an epoch begin where the one before ended.
 
     Returns:
-        Offsets, at least; None if nothing is known of any loss and of an epoch it is unknown.
+        Offsets, at least; None if nothing is known of any loss and of an epoch it is unknown. So it is of one whose
+        leader had more than the log has of it now, if it may have acknowledged that.
     """
     lost: dict[int | None, int | None] = {}
+    is_doubtful = False
     for epoch, acknowledged in reading.acknowledged.items():
         kept = reading.epoch_ends.get(epoch)
         own = lost_at_switch(acknowledged, kept, reading.last_origin_end)
         lost[kept] = own if own is None else max(own, lost.get(kept) or 0)
+        is_doubtful |= bool(lost_at_switch(reading.unreported_ends.get(epoch), kept, reading.last_origin_end))
     total = sum(own for own in lost.values() if own is not None)
-    return total if total or (lost and None not in lost.values()) else None
+    is_known = bool(lost) and None not in lost.values() and not (is_doubtful and not _acknowledges_safely(reading))
+    return total if total or is_known else None
+
+
+def _acknowledges_safely(reading: MigrationReading) -> bool:
+    """Return whether all producers are known to have acknowledged only what all in-sync replicas had."""
+    return reading.method is MigrationMethod.ROUTED and bool(reading.acks) and set(reading.acks) == {"all"}
 
 
 def _at_risk(reading: MigrationReading) -> int | None:

@@ -185,6 +185,8 @@ def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None
         SLIP_RATIO if slip_ratio is None else slip_ratio,
         _write_rate(get("origin_size"), rules),
         get("target_topic"),
+        get("end_newest_ms"),
+        _numbers(epochs, "unreported_end"),
     )
 
 
@@ -228,6 +230,7 @@ def _agreement(row: Row, routers: tuple[str, ...]) -> PartitionAgreement:
         get("origin_position"),
         get("origin_offsets_per_s"),
         get("origin_read_ms"),
+        get("sealed_ms"),
     )
 
 
@@ -292,4 +295,13 @@ def _group(group: Row) -> GroupReading:
     on_target = None if target is None else rate_of(get("prev_target_offset"), target, before_ms, after_ms)
     # A group that has no offset on the target yet reads on the origin.
     is_on_origin = on_target is None or (on_origin is not None and on_origin >= on_target)
-    return GroupReading(group["group"], origin, target, on_origin if is_on_origin else on_target, get("active"))
+    before = get("prev_target_offset")
+    return GroupReading(
+        group["group"],
+        origin,
+        target,
+        on_origin if is_on_origin else on_target,
+        get("active"),
+        None if target is None or before is None else target > before,
+        get("target_active"),
+    )

@@ -108,6 +108,8 @@ class MigrationProgress:
         groups: consumer groups; None if they could not be listed.
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
         target_topic: name of the topic on the target; None if unknown.
+        has_late_writes: whether the origin has records that no router moved and no mirror copies, because they were
+            written after the switch; None if unknown, or if copies may go on.
     """
 
     topic: str
@@ -137,6 +139,7 @@ class MigrationProgress:
     groups: tuple[GroupProgress, ...] | None = None
     write_bytes_per_s: float | None = None
     target_topic: str | None = None
+    has_late_writes: bool | None = None
 
     def evaluated(self, removable: bool | None, verdict: MigrationVerdict, reason: str) -> MigrationProgress:
         """Return these numbers with what follows from them.
@@ -150,6 +153,11 @@ class MigrationProgress:
         """
         self.removable, self.verdict, self.reason = removable, verdict, reason
         return self
+
+    @property
+    def group_count(self) -> int | None:
+        """Number of consumer groups; None if they could not be listed."""
+        return None if self.groups is None else len(self.groups)
 
     @property
     def target_name(self) -> TopicPartition | None:

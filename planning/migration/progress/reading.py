@@ -29,6 +29,8 @@ class GroupReading:
         target_committed: offset committed on the target; None without one, or if it could not be read.
         read_offsets_per_s: rate at which its client offset grows, offsets per second; None if unknown.
         active: whether it has members on the origin; None if unknown.
+        has_grown_on_target: whether its offset on the target has grown since the earlier reading; None if unknown.
+        target_active: whether it has members on the target; None if unknown.
     """
 
     group: str
@@ -36,6 +38,8 @@ class GroupReading:
     target_committed: int | None = None
     read_offsets_per_s: float | None = None
     active: bool | None = None
+    has_grown_on_target: bool | None = None
+    target_active: bool | None = None
 
 
 # Not frozen, and never changed: a tick has tens of thousands, and a frozen one takes five times as long to make.
@@ -66,6 +70,8 @@ class MigrationReading:
         slip_ratio: delay of the switch, as a ratio of the time that it had as it was agreed, from which on it is late.
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
         target_topic: name of the topic on the target.
+        end_newest_ms: greatest timestamp in the origin's log as it got to its last end, epoch milliseconds.
+        unreported_ends: greatest log end that was seen of a leader, by its epoch, if no router has reported that epoch.
         last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
             if unknown.
         switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.
@@ -96,6 +102,8 @@ class MigrationReading:
     slip_ratio: float = SLIP_RATIO
     write_bytes_per_s: float | None = None
     target_topic: str | None = None
+    end_newest_ms: int | None = None
+    unreported_ends: Mapping[int, int] = field(default_factory=dict)
     # These follow from the others, once: a tick may have tens of thousands of partitions, and each of their rules and
     # groups asks for them.
     last_origin_end: int | None = field(init=False, repr=False, compare=False)
@@ -104,14 +112,17 @@ class MigrationReading:
     expected: tuple[int, float] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        agreed, newest_ms = self.agreement, self.origin.newest_ms
+        agreed = self.agreement
         end, origin_end = known_offset(agreed.end_offset), known_offset(agreed.origin_end)
         last = end if end is None or origin_end is None else min(end, origin_end)
-        age_s = None if newest_ms is None else max(0.0, (self.now_ms - newest_ms) / 1000)
         self.last_origin_end = last
         self.switch_in_s = reached_in_s(self.origin.end, self.write_offsets_per_s, last)
-        self.newest_age_s = age_s
+        self.newest_age_s = self.age_s(self.origin.newest_ms)
         self.expected = _expected(agreed, last)
+
+    def age_s(self, timestamp_ms: int | None) -> float | None:
+        """Return the age of a record by its timestamp, seconds; None if that is unknown."""
+        return None if timestamp_ms is None else max(0.0, (self.now_ms - timestamp_ms) / 1000)
 
     @property
     def status(self) -> MigrationStatus:
@@ -122,6 +133,11 @@ class MigrationReading:
     def method(self) -> MigrationMethod:
         """How records and readers get to the target."""
         return _METHODS[self.agreement.method]
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether a mirror or a link copies the records."""
+        return self.method in (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
 
     @property
     def missing_routers(self) -> tuple[str, ...]:
@@ -142,7 +158,7 @@ class MigrationReading:
         target's log has grown since. Markers of transactions on the origin make this too low, records that were
         mirrored twice too high. Once the target is in use its log begins, from the base on, behind all that is copied.
         """
-        if self.method not in (MigrationMethod.MIRRORED, MigrationMethod.LINKED):
+        if not self.is_copied:
             return None
         end, target_end = self.agreement.end_offset, self._end_before_origin()
         if target_end is None:

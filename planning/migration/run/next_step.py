@@ -47,10 +47,18 @@ def next_step(
     if agreement.status == MigrationStatus.PLANNED:
         step = planned_step(agreement, seen, agreed, terms, number)
     else:
-        step = used_step(agreement, seen, terms)
+        step = _with_seal(agreement, used_step(agreement, seen, terms), seen.now_ms)
     if agreement.shielded and step.waits_for and not seen.is_origin_up:
         return replace(step, waits_for="the end of its shield: headroom migration shield --off")
     return step
+
+
+def _with_seal(agreement: PartitionAgreement, step: RunStep, now_ms: int) -> RunStep:
+    """Return a step with the time at which the origin was seen at its end, if it is the one that follows from that."""
+    after = step.after
+    if after is None or after.ignore_origin or agreement.status != MigrationStatus.MIGRATING:
+        return step
+    return step if after.status == agreement.status else replace(step, after=replace(after, sealed_ms=now_ms))
 
 
 def is_done(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerms, goal: RunGoal) -> bool:

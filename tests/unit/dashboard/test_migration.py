@@ -8,9 +8,10 @@ import pytest
 
 from headroom.dashboard.views.blocks import Block, Commands, DataTable, Paragraph, Tone
 from headroom.dashboard.views.migration import migration
-from headroom.planning.migration.progress.progress import MigrationVerdict
+from headroom.planning.migration.progress.progress import GroupProgress, MigrationVerdict
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import MIGRATION_PROGRESS
+from headroom.streaming.transforms.migrations import migration_rows
 from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, at, values
 from tests.unit.builders.migration_progress import doomed, progress, switched, unread
 from tests.unit.builders.throttle_status import partition, status
@@ -58,6 +59,35 @@ def test_each_partition_has_its_cluster_its_switch_its_readers_and_what_could_be
     ]
     assert table.note == "Read at 2027-01-15 08:00:00 UTC."
     assert table.rows[0]["reader_names"] == "billing, audit"
+
+
+def test_groups_that_could_not_be_listed_are_no_groups_that_have_read_all(store: DashboardStore) -> None:
+    placeless = GroupProgress("audit")
+    store.migrations(
+        progress(0, groups=None),
+        progress(1, groups=(placeless,)),
+        progress(2, groups=(doomed(), placeless)),
+        progress(3, groups=()),
+    )
+    blocks = view(store)
+    rows = sorted(only_table(blocks).rows, key=lambda row: row["name"])
+    assert values(rows, "readers_left", "reader_names", "overtaken_offsets") == [
+        (None, None, None),
+        (None, "audit (place unknown)", None),
+        (1, "billing, audit (place unknown)", 260_000),
+        (0, None, 0),
+    ]
+    text = paragraphs(blocks)[0].text
+    assert "; 1 group(s) have yet to read the origin (unknown of 3 partitions); " in text
+    assert text.endswith("and retention 260,000 (unknown of 2 partitions).")
+
+
+def test_rows_of_before_the_number_of_groups_are_known_only_by_their_groups(store: DashboardStore) -> None:
+    for table, ticks in migration_rows({(CLUSTER, TICK_MS): [progress(0), progress(1, groups=(doomed(),))]}).items():
+        written = [row for own in ticks.values() for row in own]
+        store.rows(table, *({name: row[name] for name in row if name != "group_count"} for row in written))
+    rows = sorted(only_table(view(store)).rows, key=lambda row: row["name"])
+    assert values(rows, "readers_left") == [(None,), (1,)]
 
 
 def test_the_worst_partitions_come_first_with_their_reason(store: DashboardStore) -> None:

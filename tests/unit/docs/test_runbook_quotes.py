@@ -149,9 +149,11 @@ CASES = {
     ),
     AlertKind.MIGRATION_RECORDS_LOST: lambda: migrating(*twenty(progress(4, lost_offsets=120))),
     AlertKind.MIGRATION_READER_OVERTAKEN: lambda: migrating(progress(groups=(doomed(),))),
-    AlertKind.MIGRATION_UNROUTED_WRITES: lambda: migrating(
-        switched(0, write_offsets_per_s=12.0, removable=False), switched(1)
-    ),
+    AlertKind.MIGRATION_UNROUTED_WRITES: lambda: [
+        finding
+        for found in ({"write_offsets_per_s": 12.0}, {"has_late_writes": True, "beyond_offsets": 50})
+        for finding in migrating(switched(0, removable=False, **found), switched(1))
+    ],
     AlertKind.MIGRATION_SWITCH_OFF_PLAN: lambda: migrating(
         *twenty(progress(4, verdict=MigrationVerdict.LATE, reason=LATE))
     ),

@@ -143,12 +143,13 @@ class MigrationStage:
         return {name: one for (_, name), one in sorted(reader.agreements.items(), key=lambda item: item[0][1])}
 
     def go_on(self, seconds: float) -> None:
-        """Let time go on: routers agree, and producers write."""
+        """Let time go on: routers agree, and producers write; routed ones leave an origin that is at its end."""
         self.before_wait(self)
         self.now_s += seconds
         self.origin.now_s = self.now_s
+        left = {n for n, one in self.agreed().items() if one.method == "routed" and one.status in ("migrated", "aged")}
         for name in ORDERS:
-            if name in self.origin.logs:
+            if name in self.origin.logs and name not in left:
                 exact = self._kept.get(name, 0.0) + self.offsets_per_s * seconds
                 self.origin.ends[name] = self.origin.end_of(name) + int(exact)
                 self._kept[name] = exact - int(exact)

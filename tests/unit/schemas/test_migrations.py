@@ -44,6 +44,7 @@ AGREEMENTS = st.builds(
     origin_position=OFFSETS,
     origin_offsets_per_s=st.none() | st.floats(0, allow_nan=False, allow_infinity=False),
     origin_read_ms=OFFSETS,
+    sealed_ms=OFFSETS,
 )
 REPORT = RouterReport(
     "writer", "a1", "producer", "all", "kafka-python 3.0.12", {"move": 2}, (AcknowledgedEnd("orders", 0, 4, 9),)
@@ -69,9 +70,9 @@ def test_fields_of_later_versions_of_the_form_are_ignored() -> None:
     assert read_migration_record(0, agreement().key(), value) == agreement()
 
 
-def test_a_record_of_an_earlier_version_has_no_shield_and_no_reading() -> None:
+def test_a_record_of_an_earlier_version_has_no_shield_no_reading_and_no_seal() -> None:
     values = json.loads(agreement().value())
-    for name in ("shielded", "origin_position", "origin_offsets_per_s", "origin_read_ms"):
+    for name in ("shielded", "origin_position", "origin_offsets_per_s", "origin_read_ms", "sealed_ms"):
         del values[name]
     assert read_migration_record(0, agreement().key(), json.dumps(values).encode()) == agreement()
 
@@ -117,6 +118,7 @@ def test_a_foreign_record_is_an_error_that_names_it(key: bytes | None, value: by
         ("origin_offsets_per_s", float("nan")),
         ("origin_offsets_per_s", "1"),
         ("origin_read_ms", 0.5),
+        ("sealed_ms", -1),
         ("routers", [1]),
         ("topic", 1),
     ],

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from headroom.cli.migration import verify as verify_command
 from headroom.cli.migration.running import run as run_command
 from headroom.cli.migration.running import status as status_command
+from headroom.operations.migration import verification
 from headroom.operations.migration.running import changing
 from headroom.operations.migration.running.status import migration_status
 from headroom.operations.migration.running.watch import MigrationWatch
@@ -22,6 +24,7 @@ from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
 from tests.support.migrations import run, set_both_clusters
 from tests.unit.fakes.kafka_clients import Stored
+from tests.unit.fakes.migration_clusters import clusters_of
 from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, MigrationStage, StageStop
 
 ROUTED = ("run", "orders", "--name", "move", "--method", "routed", "--router", "writer", "--router", "reader")
@@ -250,6 +253,38 @@ def test_the_status_shows_what_a_leader_switch_has_lost_or_would(stage: Migratio
     assert "orders-0 lost The origin's log no longer has 10 acknowledged offsets below E 350." in words_of(result)
     assert "move writer producer 1 agreed, 1" in words_of(result)
     assert printed("status")["partitions"][0]["could_lose"] == 10
+
+
+def test_verify_looks_on_the_target_for_what_landed_behind_the_end(
+    stage: MigrationStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def clusters(settings: Any) -> Any:
+        yield clusters_of(stage.origin, stage.target)
+
+    monkeypatch.setattr(verify_command, "migration_clusters", clusters)
+    monkeypatch.setattr(verification, "_MOVED_S", 0.0)
+    stage.run()
+    assert {one.end_offset for one in stage.agreed().values()} == {350}
+    stage.origin.ends.clear()
+    for name in ORDERS:
+        stage.origin.fill(name.topic, name.partition, range(355))
+        stage.target.fill(name.topic, name.partition, [900, *range(350, 355)])
+    assert run("verify", "orders").exit_code == 0
+    assert "10 records of the origin from the end offsets on are on the target, each once." in words_of(
+        run("verify", "orders")
+    )
+    # A client that is none of the routers wrote these.
+    stage.origin.fill("orders", 1, range(357))
+    result = run("verify", "orders")
+    assert result.exit_code == 1
+    assert "orders-1 5 2 0" in words_of(result)
+    assert "Not all are moved: 2 missing; 10 records of the origin from the end offsets on are on the target." in (
+        words_of(result)
+    )
+    values = printed("verify", "orders")
+    assert (values["from_end_offset"], values["whole"], values["total"]["missing"]) == (True, False, 2)
+    assert values["partitions"][0]["origin"] == {"begin": 350, "end": 355}
 
 
 def test_an_unknown_migration_is_an_error(stage: MigrationStage) -> None:

@@ -25,11 +25,12 @@ WANTED = WantedPartitions([NAME])
 class Read:
     """A cluster in memory and its reader."""
 
-    def __init__(self, name: TopicPartition = NAME, alias: str | None = None) -> None:
+    def __init__(self, name: TopicPartition = NAME, alias: str | None = None, groups: tuple[str, ...] = ()) -> None:
         self.s, self.set_s = 1_000.0, 0.0
         self.cluster = FakeMigrationCluster("old", "o", {name: [log_record(0, 0)]})
         clock_ms = lambda: int((self.s + self.set_s) * 1000)  # noqa: E731
-        self.reader = ClusterReader(lambda: self.cluster, lambda: self.s, clock_ms, (), alias)  # type: ignore[arg-type, return-value]
+        clock_s = lambda: self.s  # noqa: E731
+        self.reader = ClusterReader(lambda: self.cluster, clock_s, clock_ms, groups, alias)  # type: ignore[arg-type, return-value]
 
 
 def refuse(*given: Any) -> Any:
@@ -69,6 +70,15 @@ def test_a_reading_after_forgetting_has_nothing_of_the_one_before() -> None:
     read.reader.forget()
     now = read.reader.read(WANTED)
     assert (now.topic_ids, now.committed) == ({"orders": "another"}, {"a": {NAME: 1}, "b": {NAME: 0}})
+
+
+def test_named_groups_that_the_cluster_does_not_list_are_named() -> None:
+    read = Read(groups=("a", "b"))
+    read.cluster.group_states, read.cluster.offsets = {"a": True, "other": True}, {"a": {NAME: 1}}
+    reading = read.reader.read(WANTED)
+    assert (reading.groups, reading.committed, reading.unlisted) == ({"a": True}, {"a": {NAME: 1}}, frozenset("b"))
+    read.cluster.groups = refuse  # type: ignore[method-assign]
+    assert read.reader.read(WANTED).unlisted == frozenset()
 
 
 def test_groups_that_may_not_be_read_leave_offsets_and_settings_known() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
 from headroom.cluster.migration.records import LogRecord
-from headroom.operations.migration.verification import VerifiedMirror, verify_mirror
+from headroom.operations.migration.verification import VerifiedMirror, verify_mirror, verify_moved
 from headroom.planning.migration.mirrors.comparison import MirrorCounts
 from headroom.planning.migration.readings import TopicRules
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import PartitionAgreement
 from tests.unit.fakes.migration_clusters import RULES, FakeMigrationCluster, QuietProgress, clusters_of, log_record
 
 ORDERS = [TopicPartition("orders", p) for p in (0, 1)]
@@ -195,3 +197,68 @@ def test_a_topic_that_is_recreated_in_the_middle_is_not_followed(
     target.before_record = recreate
     with pytest.raises(HeadroomError, match="topic orders: was deleted or recreated on the cluster new"):
         verified(origin, target)
+
+
+AGREED = PartitionAgreement(
+    "m", 1, "id of old", "id of new", "orders", 0, "id of orders", "id of orders", 80, 5, "migrated"
+)
+BOTH = {0: AGREED, 1: replace(AGREED, partition=1, end_offset=50)}
+
+
+def moved(
+    origin: FakeMigrationCluster,
+    target: FakeMigrationCluster,
+    agreed: Mapping[int, PartitionAgreement],
+    notes: list[str] | None = None,
+    wait: Callable[[float], object] = lambda seconds: None,
+) -> VerifiedMirror:
+    kept = [] if notes is None else notes
+    return verify_moved(clusters_of(origin, target), "orders", agreed, False, QuietProgress(), kept.append, wait)
+
+
+def test_what_is_on_the_origin_from_its_end_on_has_to_be_on_the_target(origin: FakeMigrationCluster) -> None:
+    """Of 20 records from 80 on, a router has moved 18; one is behind records that went straight there, one is twice."""
+    target = FakeMigrationCluster("new")
+    target.fill("orders", 0, [*range(5), *range(80, 90), 500, *range(90, 98), 501, 97])
+    target.fill("orders", 1, [])
+    result = moved(origin, target, BOTH)
+    first, second = result.partitions
+    assert first.counts == MirrorCounts(mirrored=18, missing=2, doubled=1)
+    assert (first.origin, first.target) == ((80, 100), (5, 26))
+    assert (second.counts, second.origin, result.from_end) == (MirrorCounts(), (50, 50), True)
+    assert not result.total().is_whole()
+
+
+def test_what_has_just_landed_there_is_waited_for(origin: FakeMigrationCluster) -> None:
+    target = FakeMigrationCluster("new")
+    target.fill("orders", 0, range(5))
+    target.fill("orders", 1, [])
+    result = moved(origin, target, BOTH, wait=lambda seconds: target.fill("orders", 0, [*range(5), *range(80, 100)]))
+    assert result.total() == MirrorCounts(mirrored=20)
+
+
+def test_partitions_whose_target_is_not_in_use_are_left_out_and_nothing_but_them_is_an_error(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    notes: list[str] = []
+    planned = replace(AGREED, partition=1, status="planned")
+    assert len(moved(origin, target, {0: AGREED, 1: planned}, notes).partitions) == 1
+    assert "orders-1 is left out: its target is not in use." in notes
+    with pytest.raises(HeadroomError, match="has no partition whose target is in use"):
+        moved(origin, target, {1: planned})
+
+
+def test_offsets_of_another_topic_are_not_taken_for_those_that_were_agreed(
+    origin: FakeMigrationCluster, target: FakeMigrationCluster
+) -> None:
+    target.topic_ids["orders"] = "another"
+    with pytest.raises(HeadroomError, match="its ids are not those that were agreed"):
+        moved(origin, target, BOTH)
+
+
+def test_a_target_that_has_deleted_records_is_said_to_have(origin: FakeMigrationCluster) -> None:
+    target, notes = FakeMigrationCluster("new"), list[str]()
+    target.fill("orders", 0, range(90, 100), first=10)
+    target.fill("orders", 1, [])
+    assert moved(origin, target, BOTH, notes).total() == MirrorCounts(mirrored=10, missing=10)
+    assert "orders-0: the target has deleted records; those that were moved count as missing." in notes

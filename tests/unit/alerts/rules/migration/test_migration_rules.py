@@ -157,6 +157,24 @@ def test_writes_to_the_origin_after_the_switch_are_lost_unless_they_are_copied()
     assert only(switched(0, method="linked", **grows)).severity is Severity.WARNING
 
 
+def test_a_burst_that_is_over_is_found_at_once_by_its_records() -> None:
+    burst = switched(0, has_late_writes=True, removable=False, beyond_offsets=50)
+    found = only(burst, switched(1))
+    assert (found.kind, found.severity, found.hold_s) == (
+        AlertKind.MIGRATION_UNROUTED_WRITES,
+        Severity.CRITICAL,
+        0.0,
+    )
+    assert found.summary == (
+        "Migration m: clients wrote to the origin after the switch, to 1 of 2 partitions (orders-0 has 50 offsets from "
+        "E on): no reader gets them, and they go with the origin"
+    )
+    # Who wrote them is unknown; nobody wrote any.
+    assert kept(switched(beyond_offsets=50, removable=False)) == {"migration_unrouted_writes"}
+    assert kept(switched(beyond_offsets=0, removable=False)) == set()
+    assert kept(switched(beyond_offsets=50, has_late_writes=False, removable=False)) == set()
+
+
 def test_writes_below_the_end_or_before_the_start_are_no_finding() -> None:
     assert kinds(progress(), progress(1, status="planned", left_offsets=0, switch_eta_s=0.0)) == []
     assert "migration_unrouted_writes" in kept(switched(write_offsets_per_s=None, removable=False))

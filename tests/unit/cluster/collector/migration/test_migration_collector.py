@@ -140,13 +140,32 @@ def test_a_row_has_both_clusters_the_agreement_and_what_is_missing() -> None:
     assert (row["origin"]["log_end_offset"], row["origin"]["leader_end_offset"]) == (102_000, 102_005)
     assert (row["min_insync_replicas"], row["origin_error"], row["target_error"]) == (2, None, None)
     # The router reports 900; what all in-sync replicas have was acknowledged too.
-    assert row["epochs"] == [{"leader_epoch": 3, "acknowledged_end": 102_000, "epoch_end": 102_005}]
+    of_epoch = {"leader_epoch": 3, "acknowledged_end": 102_000, "epoch_end": 102_005}
+    assert row["epochs"] == [of_epoch | {"unreported_end": None}]
     assert [(group["group"], group["active"], group["origin_offset"]) for group in row["groups"]] == [
         ("billing", True, 101_000)
     ]
     reading = reading_of_row(row, 1_000_000)
     assert reading is not None
     assert migration_progress(reading).at_risk_offsets == 5
+
+
+def test_the_log_end_of_a_leader_is_kept_for_an_epoch_that_no_router_has_reported() -> None:
+    clock = FakeClock()
+    switched = threading.Event()
+
+    def problem() -> None:
+        if switched.is_set():
+            origin._end = 50_000
+
+    origin = FakeCluster(clock, 100_000, problem)
+    made = collector(clock, origin, FakeCluster(clock, 0), lambda: ((AGREED,), {}))
+    (first,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"]))
+    assert first["epochs"][0]["unreported_end"] == first["origin"]["leader_end_offset"]
+    # The next leader's log is shorter.
+    switched.set()
+    (row,) = rows_after(made, 10, lambda rows: rows[0]["epochs"][0]["epoch_end"] == 52_005)
+    assert row["epochs"][0]["unreported_end"] >= first["epochs"][0]["unreported_end"]
 
 
 def test_without_an_agreement_no_cluster_is_asked_and_no_row_is_sent() -> None:

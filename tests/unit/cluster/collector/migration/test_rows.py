@@ -9,6 +9,7 @@ from typing import Any
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, migration_rows
 from headroom.cluster.migration.cluster_reader import ClusterReading
 from headroom.planning.migration.log_size import LogSize
+from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
@@ -60,6 +61,16 @@ def test_groups_are_known_only_if_both_clusters_have_listed_them() -> None:
     assert groups(row(UNREAD)) is None
 
 
+def test_a_named_group_that_neither_cluster_lists_reads_at_an_unknown_place() -> None:
+    here, there = reading(unlisted=frozenset({"biling", "moved"})), reading("t", committed={}, groups={"moved": True})
+    found = row(facts(here), facts(replace(there, unlisted=frozenset({"biling", "billing"}))))
+    assert groups(found) == [("biling", None), ("billing", 100)]
+    evaluated = reading_of_row(found, 1_000)
+    assert evaluated is not None
+    places = {group.group: group.left_offsets for group in migration_progress(evaluated).groups or ()}
+    assert places == {"biling": None, "billing": 600}
+
+
 def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:
     assert row()["target_topic"] is None
     named = reading("t", names={"orders": "old.orders"})
@@ -67,6 +78,27 @@ def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:
     assert row(target=replace(UNREAD, last=named))["target_topic"] == "old.orders"
     # It is another cluster than was agreed.
     assert row(target=facts(replace(named, cluster_id="x")))["target_topic"] is None
+
+
+def test_a_group_has_its_members_on_both_clusters_and_whether_it_goes_on_at_the_target() -> None:
+    def there(offset: int) -> ClusterReading:
+        return reading("t", groups={"billing": False}, committed={"billing": {NAME: offset}})
+
+    found = row(ClusterFacts(reading(), None, reading(), last=reading()), ClusterFacts(there(9), None, there(8)))
+    (group,) = found["groups"]
+    assert (group["active"], group["target_active"], group["prev_target_offset"]) == (True, False, 8)
+    evaluated = reading_of_row(found, 1_000)
+    assert evaluated is not None
+    (first,) = evaluated.groups or ()
+    assert (first.active, first.target_active, first.has_grown_on_target) == (True, False, True)
+
+
+def test_the_age_at_the_end_offset_is_passed_on_while_the_origin_is_read() -> None:
+    found = row(end_newest={NAME: 400})
+    evaluated = reading_of_row(found, 1_000)
+    assert evaluated is not None
+    assert (found["end_newest_ms"], evaluated.end_newest_ms) == (400, 400)
+    assert row(UNREAD, end_newest={NAME: 400})["end_newest_ms"] is None
 
 
 def test_a_reading_that_was_about_other_topics_knows_no_group_of_this_one() -> None:

@@ -13,7 +13,8 @@ from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.migrations import MIGRATIONS_TOPIC
-from tests.unit.fakes.migration_stage import ORDERS, KilledError, MigrationStage, StageStop
+from tests.unit.fakes.migration_clusters import log_record
+from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, KilledError, MigrationStage, StageStop
 
 
 @pytest.fixture
@@ -123,6 +124,23 @@ def test_clients_that_are_moved_by_hand_are_waited_for(stage: MigrationStage, me
     assert stage.now_s >= (50 if method == "mirrored" else 40)
 
 
+def test_a_mirror_that_is_behind_by_records_that_repeat_is_waited_for(stage: MigrationStage) -> None:
+    """Its last record has the key and the value of the origin's last one, and is 50 before it."""
+    beats = [log_record(at, at, b"k", b"beat") for at in range(100)]
+    copies = [TopicPartition("old.orders", name.partition) for name in ORDERS]
+    stage.origin.logs |= dict.fromkeys(ORDERS, beats)
+    stage.target.logs |= dict.fromkeys(copies, beats[:50])
+    stage.offsets_per_s = 0.0
+
+    def copy_late(at: MigrationStage) -> None:
+        if at.now_s > 60:
+            at.target.logs |= dict.fromkeys(copies, beats)
+
+    stage.before_wait = copy_late
+    result = stage.run("mirrored")
+    assert {(one.status, one.target_base_offset) for one in result.agreements.values()} == {("migrated", 100)}
+
+
 def test_a_link_keeps_offsets(stage: MigrationStage) -> None:
     stage.offsets_per_s = 0.0
     for name in ORDERS:
@@ -152,6 +170,73 @@ def test_until_aged_and_dropped(stage: MigrationStage) -> None:
     # And again: it is gone.
     again = stage.run(goal=RunGoal.AGED, drop=True)
     assert (again.error, again.dropped, stage.origin.deleted) == (None, (), ["orders"])
+
+
+def aged(stage: MigrationStage, **run: Any) -> None:
+    """Bring the migration to its end, with producers that leave after 30 s."""
+
+    def age(at: MigrationStage) -> None:
+        at.offsets_per_s = 0.0 if at.now_s > 30 else 10.0
+        if at.agreed() and all(one.status == "migrated" for one in at.agreed().values()):
+            at.origin.starts = {name: at.origin.end_of(name) for name in ORDERS}
+
+    stage.before_wait = age
+    assert stage.run(goal=RunGoal.AGED, **run).error is None
+
+
+def test_a_drained_origin_that_a_forgotten_producer_writes_to_is_not_deleted(stage: MigrationStage) -> None:
+    aged(stage, method="drained")
+    stage.offsets_per_s = 2.0
+    stage.before_wait = lambda at: None
+    result = stage.run("drained", RunGoal.AGED, drop=True)
+    assert "orders-0 on the origin" in str(result.error)
+    assert "offsets from E on are on the origin alone" in str(result.error)
+    assert stage.origin.deleted == []
+    # It has left, and retention has deleted what it wrote: nothing is lost with the topic any more.
+    stage.offsets_per_s = 0.0
+    stage.origin.starts = {name: stage.origin.end_of(name) for name in ORDERS}
+    result = stage.run("drained", RunGoal.AGED, drop=True)
+    assert (result.error, stage.origin.deleted) == (None, ["orders"])
+
+
+def test_a_routed_origin_with_records_of_another_client_is_not_deleted(stage: MigrationStage) -> None:
+    aged(stage)
+    stage.before_wait = lambda at: None
+    stage.now_s += 60.0
+    for name in ORDERS:
+        late = log_record(stage.origin.end_of(name), round(stage.now_s * 1000) + BEGAN_MS)
+        stage.origin.logs[name].append(late)
+        stage.origin.ends[name] = late.offset + 1
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert "clients that do not use the routing library wrote some of the" in str(result.error)
+    assert stage.origin.deleted == []
+
+
+def test_a_named_group_that_no_cluster_has_is_not_taken_for_one_that_has_read_all(stage: MigrationStage) -> None:
+    aged(stage)
+    stage.origin.group_states = {"billing": False}
+    stage.origin.offsets = {"billing": dict.fromkeys(ORDERS, 5)}
+    migration = replace(stage.settings.migration, groups="biling")
+    stage.settings = replace(stage.settings, migration=migration)
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert "group biling: is named in migration.groups, and neither cluster has it" in str(result.error)
+    assert stage.origin.deleted == []
+    # It has moved, and its offsets on the origin are gone.
+    stage.target.group_states = {"biling": True}
+    stage.target.offsets = {"biling": dict.fromkeys(ORDERS, 3)}
+    assert stage.run(goal=RunGoal.AGED, drop=True).error is None
+
+
+def test_a_run_that_is_stopped_while_it_looks_a_last_time_deletes_nothing(stage: MigrationStage) -> None:
+    aged(stage)
+    stop = StageStop(stage)
+
+    def end_the_last_look(at: MigrationStage) -> None:
+        stop.is_stopped = at.progress.steps[-1].startswith("Measuring rates")
+
+    stage.before_wait = end_the_last_look
+    result = stage.run(goal=RunGoal.AGED, drop=True, stop=stop)
+    assert (result.error, result.stopped, stage.origin.deleted) == (None, True, [])
 
 
 def test_a_topic_of_another_id_is_not_deleted(stage: MigrationStage) -> None:

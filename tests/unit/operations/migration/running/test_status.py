@@ -10,7 +10,9 @@ from headroom.operations.migration.running.status import EvaluatedPartition, mig
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.errors import HeadroomError
-from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, MigrationStage
+from headroom.schemas.keys import TopicPartition
+from tests.unit.fakes.migration_clusters import log_record, sync_bytes
+from tests.unit.fakes.migration_stage import BEGAN_MS, ORDERS, MigrationStage, StageStop
 
 
 @pytest.fixture
@@ -80,6 +82,22 @@ def test_another_cluster_than_was_agreed_is_named_and_nothing_of_it_counts(stage
     reason = "The origin does not answer (it is the cluster x, and id of old was agreed)."
     assert (first.progress.verdict.value, first.progress.reason) == ("no_data", reason)
     assert (first.reading.origin.end, first.progress.groups, first.progress.removable) == (None, None, False)
+
+
+def test_the_mirror_is_as_far_as_the_newest_sync_that_says_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = MigrationStage(offsets_per_s=0.0).connect(monkeypatch)
+    syncs = TopicPartition("mm2-offset-syncs.new.internal", 0)
+    pairs = [sync_bytes(0, 40, 40), sync_bytes(0, 60, 60), sync_bytes(0, -1, -1)]
+    stage.origin.logs[syncs] = [log_record(n, n)._replace(key=k, value=v) for n, (k, v) in enumerate(pairs)]
+    for name in ORDERS:
+        stage.target.fill("old.orders", name.partition, range(70))
+    stop = StageStop(stage)
+    stage.before_wait = lambda at: setattr(stop, "is_stopped", bool(at.agreed()))
+    stage.run("mirrored", stop=stop)
+    stage.before_wait = lambda at: None
+    first, second = partitions(stage)
+    assert (first.reading.last_sync, first.progress.mirror_lag_offsets) == ((60, 60), 30)
+    assert second.reading.last_sync is None
 
 
 def test_groups_that_may_not_be_read_are_unknown_and_the_rest_is_known(stage: MigrationStage) -> None:

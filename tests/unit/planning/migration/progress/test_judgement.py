@@ -73,6 +73,19 @@ def test_a_reader_has_what_it_left_and_what_it_would_lose() -> None:
     assert "260,000 of 650,000 offsets" in found.reason
 
 
+def test_the_age_of_the_last_record_below_the_end_counts_and_not_that_of_what_follows() -> None:
+    """It is 50 min old, and retention is 1 h: of 60,000 at 50/s, 30,000 are read in 10 min."""
+    followed = LogOffsets(0, 700_010, 700_010, NOW_MS)
+    slow = (billing(640_000, 50.0),)
+    found = migration_progress(reading(origin=followed, groups=slow, end_newest_ms=NOW_MS - 50 * 60_000))
+    assert [(group.lost_offsets, group.kept_s) for group in found.groups or ()] == [(30_000, 600.0)]
+    assert (found.kept_s, found.verdict) == (600.0, MigrationVerdict.OVERTAKEN)
+    # How old it is was not seen.
+    found = migration_progress(reading(origin=followed, groups=slow))
+    assert [(group.left_offsets, group.lost_offsets) for group in found.groups or ()] == [(60_000, None)]
+    assert found.kept_s is None
+
+
 @pytest.mark.parametrize(
     ("origin", "target", "offset", "left"),
     [
@@ -89,6 +102,45 @@ def test_a_group_continues_where_readers_do(
 ) -> None:
     found = migration_progress(reading(origin=FULL, groups=(GroupReading("billing", origin, target),)))
     assert [(group.client_offset, group.left_offsets) for group in found.groups or ()] == [(offset, left)]
+
+
+BASE = {"mirrored": 720_000, "linked": 700_000}
+
+
+@pytest.mark.parametrize(
+    ("method", "parts", "left"),
+    [
+        # Set by the command, or moved by hand, and it reads there: its last offset on the origin stays.
+        *((method, {"has_grown_on_target": True, "target_active": True}, 0) for method in BASE),
+        *((method, {"has_grown_on_target": True}, 0) for method in BASE),
+        # MirrorMaker commits it there, and it may begin on the origin again.
+        *((method, {"has_grown_on_target": True, "target_active": False}, None) for method in BASE),
+        *((method, {"has_grown_on_target": False, "target_active": True}, None) for method in BASE),
+        *((method, {"has_grown_on_target": None}, None) for method in BASE),
+        *((method, {"has_grown_on_target": True, "active": None}, None) for method in BASE),
+        # It reads the origin.
+        *((method, {"has_grown_on_target": True, "active": True}, 650_000) for method in BASE),
+        *((method, {"target_committed": None}, 650_000) for method in BASE),
+        # Behind all copies.
+        *((method, {"target_committed": base + 1}, 0) for method, base in BASE.items()),
+        *((method, {"target_committed": base}, None) for method, base in BASE.items()),
+        # These readers follow once they have read the origin, of which the target has no copies.
+        ("drained", {"has_grown_on_target": True, "target_active": True}, 650_000),
+        ("routed", {"has_grown_on_target": True, "target_active": True}, 650_000),
+    ],
+)
+def test_a_group_that_was_moved_to_copies_needs_the_origin_no_more(
+    method: str, parts: dict[str, Any], left: int | None
+) -> None:
+    known = {"origin_committed": 50_000, "target_committed": 60_000, "active": False, "read_offsets_per_s": 1.0}
+    group = GroupReading("billing", **known | parts)
+    base = BASE.get(method, 0)
+    own = reading({"method": method, "status": "migrated", "target_base_offset": base}, origin=FULL, groups=(group,))
+    found = migration_progress(replace(own, target=LogOffsets(0, 800_000, 800_000)))
+    (evaluated,) = found.groups or ()
+    assert (evaluated.left_offsets, (found.verdict is MigrationVerdict.OVERTAKEN)) == (left, bool(left))
+    if not left:
+        assert evaluated.lost_offsets == left
 
 
 def test_a_group_beyond_a_log_that_was_truncated_is_unknown() -> None:
@@ -117,6 +169,30 @@ def test_a_known_loss_is_not_hidden_by_an_unknown_epoch() -> None:
     assert migration_progress(reading(acknowledged={3: 1_000, 4: 9}, epoch_ends={3: 900})).lost_offsets == 100
     assert migration_progress(reading(acknowledged={3: 900, 4: 9}, epoch_ends={3: 900})).lost_offsets is None
     assert migration_progress(reading(acknowledged={})).lost_offsets is None
+
+
+@pytest.mark.parametrize(
+    ("agreement", "parts", "lost"),
+    [
+        # All in-sync replicas had 100, the leader 150: of 50 nobody knows whether they were acknowledged.
+        ({}, {"acks": ("1", "all")}, None),
+        ({}, {"acks": ()}, None),
+        ({}, {"acks": ("all",)}, 0),
+        ({"method": "drained"}, {"acks": ("all",)}, None),
+        # They are there, or belong to the target.
+        ({}, {"epoch_ends": {3: 150}}, 0),
+        ({"end_offset": 100}, {}, 0),
+        # A router has reported the epoch.
+        ({}, {"unreported_ends": {}}, 0),
+        # What is known to be lost stays known.
+        ({}, {"acknowledged": {3: 120}}, 20),
+    ],
+)
+def test_what_a_leader_had_beyond_its_epoch_is_no_loss_of_zero(
+    agreement: dict[str, Any], parts: dict[str, Any], lost: int | None
+) -> None:
+    known: dict[str, Any] = {"acknowledged": {3: 100}, "epoch_ends": {3: 100}, "unreported_ends": {3: 150}}
+    assert migration_progress(reading(agreement, **known | parts)).lost_offsets == lost
 
 
 def test_what_only_the_leader_has_is_at_risk_below_the_end() -> None:
@@ -174,6 +250,42 @@ def test_each_verdict_names_its_numbers(word: str, agreement: dict[str, Any], pa
     assert (found, text in reason) == (word, True), reason
 
 
+SEALED_MS = NOW_MS - HOUR_MS
+BEYOND: dict[str, Any] = {"status": "migrated", "sealed_ms": SEALED_MS}
+
+
+@pytest.mark.parametrize(
+    ("agreement", "log", "expected"),
+    [
+        # Routers wrote 50 from E on, and moved them; 20 s later it is another client.
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_000), (False, True)),
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_001), (True, False)),
+        # Retention has deleted these: a removal loses nothing.
+        (BEYOND, LogOffsets(700_050, 700_050, 700_050, SEALED_MS + 20_001), (False, True)),
+        (BEYOND, LogOffsets(0, 700_050, 700_050, None), (None, None)),
+        # An earlier Headroom sealed it.
+        (BEYOND | {"sealed_ms": None}, LogOffsets(0, 700_050, 700_050, NOW_MS), (None, None)),
+        (BEYOND | {"sealed_ms": None}, LogOffsets(0, 700_000, 700_000, NOW_MS), (False, True)),
+        (BEYOND | {"method": "drained"}, LogOffsets(0, 700_001, 700_001, SEALED_MS), (True, False)),
+        (BEYOND | {"method": "drained"}, LogOffsets(700_001, 700_001, 700_001), (False, True)),
+    ],
+)
+def test_what_another_client_wrote_from_the_end_on_keeps_the_origin(
+    agreement: dict[str, Any], log: LogOffsets, expected: tuple[bool | None, bool | None]
+) -> None:
+    found = migration_progress(reading(agreement, origin=log, write_offsets_per_s=0.0))
+    assert (found.has_late_writes, found.removable) == expected
+
+
+def test_the_reason_names_the_last_of_them() -> None:
+    log = LogOffsets(0, 700_050, 700_050, NOW_MS)
+    assert verdict(BEYOND, origin=log, write_offsets_per_s=0.0) == (
+        "drained",
+        "E 700,000 is reached and all 0 groups have read up to it; clients that do not use the routing library wrote "
+        "some of the 50 offsets from E on, the last at 13:46:40 UTC.",
+    )
+
+
 def test_a_copy_has_to_be_complete_before_the_origin_can_go() -> None:
     linked = {"method": "linked", "status": "migrated", "target_base_offset": 700_000}
     known: dict[str, Any] = {"origin": FULL, "write_offsets_per_s": 0.0, "target_offsets_per_s": 100.0}
@@ -226,7 +338,8 @@ offsets = st.none() | st.integers(-1, 1_000)
 rates = st.none() | st.sampled_from([0.0, 1.0, 33.3, float("nan")])
 logs = st.builds(LogOffsets, offsets, offsets, offsets, st.none() | st.integers(0, NOW_MS))
 epochs = st.dictionaries(st.integers(0, 3), st.integers(0, 1_000))
-groups = st.builds(GroupReading, st.sampled_from("abc"), offsets, offsets, rates, st.none() | st.booleans())
+flags = st.none() | st.booleans()
+groups = st.builds(GroupReading, st.sampled_from("abc"), offsets, offsets, rates, flags, flags, flags)
 agreements = st.builds(
     lambda **terms: replace(AGREED, **terms),
     end_offset=st.none() | st.integers(0, 1_000),
@@ -235,6 +348,7 @@ agreements = st.builds(
     method=st.sampled_from(["routed", "drained", "mirrored", "linked"]),
     ignore_origin=st.booleans(),
     origin_end=st.none() | st.integers(0, 1_000),
+    sealed_ms=st.none() | st.integers(0, NOW_MS),
 )
 readings = st.builds(
     MigrationReading,

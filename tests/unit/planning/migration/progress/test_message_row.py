@@ -50,6 +50,14 @@ def test_columns_that_are_missing_are_unknown_and_a_status_of_a_newer_headroom_i
     assert reading_of_row({**ROW, "status": "resting"}, TICK_MS) is None
 
 
+def test_a_row_has_when_the_origin_was_sealed_and_one_of_an_earlier_collector_does_not() -> None:
+    sealed = reading_of_row({**ROW, "sealed_ms": 5}, TICK_MS)
+    earlier = reading_of_row({name: value for name, value in ROW.items() if name != "sealed_ms"}, TICK_MS)
+    assert sealed is not None
+    assert earlier is not None
+    assert (sealed.agreement.sealed_ms, earlier.agreement.sealed_ms) == (5, None)
+
+
 def test_a_missing_router_has_not_agreed() -> None:
     reading = reading_of_row({**ROW, "status": "planned", "routers": ["a", "b"], "missing_routers": ["b"]}, TICK_MS)
     assert reading is not None
