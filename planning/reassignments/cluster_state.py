@@ -66,6 +66,12 @@ class BrokerState:
     unused_quotas: frozenset[Role] = frozenset()
 
     @property
+    def cordoned(self) -> bool:
+        """Whether all its online log directories are cordoned: Kafka places no new replicas on it by itself."""
+        online = [directory for directory in self.log_dirs if not directory.offline]
+        return bool(online) and all(directory.cordoned for directory in online)
+
+    @property
     def room_known(self) -> bool:
         """Whether the free space of all its online log directories is known."""
         online = [directory for directory in self.log_dirs if not directory.offline]
@@ -178,3 +184,8 @@ class ClusterState:
     def alive(self) -> frozenset[int]:
         """The brokers that are registered now."""
         return frozenset(broker for broker, state in self.brokers.items() if state.alive)
+
+    @property
+    def open(self) -> frozenset[int]:
+        """The brokers that are registered now and are not cordoned, so that new replicas may be placed on them."""
+        return frozenset(broker for broker, state in self.brokers.items() if state.alive and not state.cordoned)

@@ -15,6 +15,7 @@ from headroom.planning.reassignments.room.checks import room_errors
 from headroom.planning.reassignments.room.volumes import assumption_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.names import broker_names
 
 # Problems and names that are listed; a plan of many partitions often has the same problem many times.
 _MOST_PROBLEMS, _MOST_NAMES = 5, 3
@@ -269,8 +270,17 @@ def _plan_without(broker: int, names: Iterable[TopicPartition]) -> str:
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    """Yield, as sentences, the brokers on which room was not checked, and what was assumed of their volumes."""
+    """Yield, as sentences, what an operator should know of the log directories of brokers that get replicas.
+
+    These are volumes that are assumed, cordoned brokers, and those whose room was not checked.
+    """
     yield from assumption_notes(state.brokers[broker] for broker in changes.added)
+    cordoned = sorted(broker for broker in changes.added if state.brokers[broker].cordoned)
+    if cordoned:
+        yield (
+            f"All log directories of {broker_names(cordoned, _MOST_NAMES)} are cordoned, and the plan adds replicas "
+            "there: Kafka puts them into the first directory. Choose other brokers, or change cordoned.log.dirs."
+        )
     unseen = [broker for broker in changes.added if not state.brokers[broker].room_known]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")

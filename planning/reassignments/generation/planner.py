@@ -22,6 +22,9 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import size_text
+from headroom.schemas.text.names import broker_names
+
+_SHOWN = 5
 
 
 class PlanExclusion(str, Enum):
@@ -78,7 +81,7 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
     partitions = sorted(requested, key=lambda p: (p.topic, p.partition))
     alive = state.alive
     reasons = [_exclusion(p, request, alive) for p in partitions]
-    racks = racks_of(state.brokers, request.destinations(alive), request.rack_aware)
+    racks = racks_of(state.brokers, request.destinations(state.open), request.rack_aware)
     sizes, keepers = _Sizes(partitions), request.keepers(alive)
     unchangeable = [p for p, reason in zip(partitions, reasons, strict=True) if reason is not None]
     drafts = [
@@ -94,7 +97,11 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
         plan=ReassignmentPlan(tuple(TargetAssignment(draft.present.name, tuple(draft.replicas)) for draft in changed)),
         leads_first=tuple(_leads_first(changed, request, state)),
         excluded={p.name: reason for p, reason in zip(partitions, reasons, strict=True) if reason is not None},
-        notes=(*_dead_notes(sizes, changed, request, alive), *_notes(sizes, changed, request, racks, disks)),
+        notes=(
+            *_dead_notes(sizes, changed, request, alive),
+            *_cordoned_notes(changed, request, state),
+            *_notes(sizes, changed, request, racks, disks),
+        ),
     )
 
 
@@ -259,6 +266,14 @@ def _dead_notes(sizes: _Sizes, changed: Iterable[Draft], request: PlanRequest, a
         f"Replicas on brokers that are down are replaced too: broker {names}. That is {copies:,} of the copies{size}. "
         "To keep these replicas, start the broker, and make the plan again."
     )
+
+
+def _cordoned_notes(changed: Collection[Draft], request: PlanRequest, state: ClusterState) -> Iterator[str]:
+    """Yield, as a sentence, the brokers that get no replicas because they are cordoned."""
+    passed_over = (state.alive - state.open) - request.drain - request.replace.keys()
+    if changed and passed_over and request.places and request.to_brokers is None:
+        names = broker_names(sorted(passed_over), _SHOWN)
+        yield f"No new replica is placed on {names}, because all log directories there are cordoned."
 
 
 def _notes(

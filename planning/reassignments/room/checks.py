@@ -89,10 +89,14 @@ class _BrokerRoom:
     Args:
         broker: id of the broker.
         directories: its log directories; those that take no new replica have no room.
+
+    Source: Kafka 4.3.1, ``LogManager.nextLogDirs``.
     """
 
     def __init__(self, broker: int, directories: Iterable[LogDirectory]) -> None:
-        usable = [d for d in directories if not d.offline and not d.cordoned]
+        online = [d for d in directories if not d.offline]
+        # With all of them cordoned, the broker puts new replicas into the first one all the same.
+        usable = [d for d in online if not d.cordoned] or online
         self._broker = broker
         known = [volume for volume in volumes_of(usable) if volume.usable_bytes is not None]
         self._volumes = [_Volume(v.paths, v.usable_bytes or 0, v.is_assumed) for v in known]

@@ -253,6 +253,33 @@ def test_a_broker_without_room_gets_no_copy() -> None:
     assert plan.notes == ("The free space of broker 1 is not enough for the copies.",)
 
 
+def cordoned(state: ClusterState, *brokers: int) -> ClusterState:
+    """Return a cluster with some brokers whose only log directory takes no new replicas."""
+    closed = (LogDirectory("/data", 1000, 900, cordoned=True),)
+    return replace(state, brokers={**state.brokers, **{b: BrokerState(b, log_dirs=closed) for b in brokers}})
+
+
+def test_a_cordoned_broker_gets_no_replica_unless_nothing_is_placed() -> None:
+    state = cluster_state([0, 1, 2], [placement("foo", 0, [0, 1]), placement("foo", 1, [0, 1])])
+    single = cluster_state([0, 1, 2], [placement("foo", 0, [0], 100)])
+    for closed, open_one in ((1, 2), (2, 1)):
+        plan = make_plan(cordoned(single, closed), drain(0))
+        assert targets(plan) == {0: (open_one,)}
+        note = f"No new replica is placed on broker {closed}, because all log directories there are cordoned."
+        assert plan.notes == (note,)
+    with pytest.raises(HeadroomError, match="no broker is left"):
+        make_plan(cordoned(single, 1, 2), drain(0))
+    # It keeps what it has, and may lead it.
+    assert len(make_plan(cordoned(state, 0, 1, 2), PlanRequest(reorder=True)).plan) == 1
+
+
+@pytest.mark.parametrize("request_", [to_brokers(0, 1), PlanRequest(replace={0: 1})])
+def test_a_cordoned_broker_is_refused_as_a_destination(request_: PlanRequest) -> None:
+    state = cordoned(cluster_state([0, 1, 2], [placement("foo", 0, [0])]), 1)
+    with pytest.raises(HeadroomError, match="broker 1: has only cordoned log directories"):
+        make_plan(state, request_)
+
+
 def test_a_broker_is_not_filled_beyond_its_limit_while_another_has_room() -> None:
     """Broker 0 has 17 replicas of 50; broker 1 one of 700 of its 1,000, and broker 2 forty of 1."""
     sizes = {0: [50] * 12, 1: [700], 2: [1] * 40}

@@ -171,3 +171,10 @@ def test_a_move_to_another_directory_copies_the_whole_log() -> None:
     targets = plan(("orders", 0, (1, 2), (B, A)))
     (found,) = room_errors(targets, cluster(placed(size_bytes=60 * GB, untiered_bytes=4 * GB)))
     assert "copies 60,000,000,000" in found.rule
+
+
+def test_a_broker_whose_directories_are_all_cordoned_needs_room_all_the_same() -> None:
+    directories = (LogDirectory(A, 1000 * GB, 10 * GB, cordoned=True),)
+    state = cluster(placed(size_bytes=600 * GB), directories=directories)
+    (found,) = room_errors(plan(("orders", 0, (1, 3), None)), state)
+    assert "has 10,000,000,000 bytes free in one log directory, and orders-0 has 600,000,000,000" in found.rule
