@@ -192,7 +192,7 @@ def planned_run(
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
         require_feasible(plan, state, "the plan", may_move)
         require_present_orders(checked, snapshot.partitions)
-        require_room(checked, state, "the plan")
+        unchecked += require_room(checked, state, "the plan")
         unchecked += [*waiting_notes(plan, state), *room_notes(plan_changes(plan, state), state)]
     remaining = [
         without_passed_orders(batch, again, snapshot.partitions)

@@ -11,7 +11,7 @@ from headroom.planning.reassignments.cluster_state import ClusterState, Partitio
 from headroom.planning.reassignments.directory_checks import directory_errors
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.room.checks import room_errors
+from headroom.planning.reassignments.room.checks import check_room
 from headroom.planning.reassignments.room.volumes import assumption_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -60,8 +60,8 @@ def require_feasible(
     _require_none([*partition_errors(plan, state, may_move), *of_directories], subject)
 
 
-def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> None:
-    """Check that log directories have room for a plan.
+def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> tuple[str, ...]:
+    """Check that log directories have room for a plan, and return what could not be checked, as sentences.
 
     Args:
         batches: the plan, in parts that move one after the other. Each has to find the room that those before it leave.
@@ -71,7 +71,9 @@ def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subje
     Raises:
         HeadroomError: there is none; with the first problems and the number of the others.
     """
-    _require_none(room_errors(batches, state), subject)
+    found = check_room(batches, state)
+    _require_none(found.errors, subject)
+    return found.notes
 
 
 def _require_none(problems: Sequence[HeadroomError], subject: str) -> None:
