@@ -24,6 +24,7 @@ class LogDirectory:
         logs_bytes: bytes of the logs in it, as far as they were read.
         volume: name of its volume by the settings, equal for directories of a broker that share one; None: by its
             numbers (``room.volumes``).
+        logs: number of logs in it, those that are copied between directories included; None if unknown.
     """
 
     path: str
@@ -33,6 +34,7 @@ class LogDirectory:
     cordoned: bool = False
     logs_bytes: int = 0
     volume: str | None = None
+    logs: int | None = None
 
 
 @dataclass(frozen=True)
