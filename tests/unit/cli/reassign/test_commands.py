@@ -106,6 +106,17 @@ def test_without_execute_the_steps_are_shown_and_nothing_is_changed(cluster: Fak
     assert (steps["executed"], cluster.requests, Path("store").exists()) == (False, [], False)
 
 
+def test_rates_in_force_are_named_where_they_stay_or_change(cluster: FakeReassignedCluster, plan: str) -> None:
+    cluster.rates[BrokerRole(4, Role.FOLLOWER)] = 5_000_000
+    shown = run("run", plan, "--throttle", "10MB")
+    assert "stay, so copies may be faster there: broker 2 as leader 90.00 MB/s." in shown.stderr
+    assert "Rates in force that change: broker 4 as follower 5.00 MB/s -> 10.00 MB/s." in shown.stdout
+    # A rate that is the throttle limits as asked for, and a broker without one gets it.
+    assert "may be faster" not in run("run", plan, "--throttle", "90MB").stderr
+    cluster.rates.clear()
+    assert "Rates in force" not in run("run", plan, "--throttle", "10MB").stdout
+
+
 def test_a_plan_is_run_listed_verified_and_rolled_back(cluster: FakeReassignedCluster, plan: str) -> None:
     assert of(run("verify", plan, "--format", "json", code=1))["counts"] == {
         "done": 1,

@@ -1,4 +1,4 @@
-"""Shares of directories, beside brokers that choose the one with the fewest logs, and any of those with equally many."""
+"""Shares of directories, beside brokers that choose the one with the fewest logs, and any one of equals."""
 
 from __future__ import annotations
 
