@@ -89,6 +89,23 @@ def unfinished(fingerprint: str = "another plan") -> RunSession:
     return session
 
 
+def test_the_way_back_of_several_batches_has_these_batches_in_reverse(
+    cluster: FakeReassignedCluster, tmp_path: Path
+) -> None:
+    files = []
+    for number in (0, 2):
+        rows = [{"topic": "orders", "partition": number, "replicas": AFTER[number]}]
+        files.append(tmp_path / f"batch-{number}.json")
+        files[-1].write_text(json.dumps({"version": 1, "partitions": rows}))
+    done = of(run("run", *map(str, files), "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
+    assert replicas(cluster) == AFTER
+    steps = of(run("rollback", done["run_id"], "--throttle", "10MB", "--format", "json"))
+    assert [[move["partition"] for move in batch["submit"]] for batch in steps["batches"]] == [[2], [0]]
+    back = of(run("rollback", done["run_id"], "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
+    assert (back["state"], back["batches_done"]) == ("done", 2)
+    assert replicas(cluster) == {n: list(r) for n, r in BEFORE.items()}
+
+
 def test_without_execute_the_steps_are_shown_and_nothing_is_changed(cluster: FakeReassignedCluster, plan: str) -> None:
     shown = run("run", plan, "--throttle", "10MB").stdout
     assert "3 partitions in 1 batch, a new run" in shown
