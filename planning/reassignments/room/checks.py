@@ -94,8 +94,8 @@ def _crowded_notes(volumes: Sequence[CrowdedVolume]) -> Iterator[str]:
         verb = "has" if len(volume.paths) == 1 else "have"
         yield (
             f"{', '.join(volume.paths)} of broker {volume.broker} {verb} {size_text(volume.left_bytes)} free. Up to "
-            f"{volume.copies:,} new replicas, {size_text(volume.copied_bytes)}, may go there, as the broker chooses "
-            "the directory with the fewest logs. To be sure, name log_dirs."
+            f"{volume.copies:,} new replicas, {size_text(volume.copied_bytes)}, may go there, because the broker "
+            "chooses the directory with the fewest logs. To be sure, name log_dirs."
         )
     if len(volumes) > _SHOWN:
         yield f"So may {len(volumes) - _SHOWN:,} more log directories."

@@ -185,7 +185,7 @@ def test_a_request_that_is_fulfilled_changes_nothing(plan: Plan) -> None:
         (("--drain", "0", "--topics", "bar"), 1, "topic bar: does not exist"),
         (("--drain", "9"), 1, "broker 9: does not exist"),
         (("--drain", "0", "--max-throttle", "2MB"), 1, "in a batch of its own"),
-        (("--drain", "0", "--topics-file", "state.json"), 1, "no list of topics"),
+        (("--drain", "0", "--topics-file", "state.json"), 1, "not a list of topics"),
         (("--drain", "0", "--topics-file", "none.json"), 1, "cannot be read"),
         (("--drain", "0", "--save-plan", "state.json"), 1, "exists and is not a reassignment plan"),
     ],

@@ -65,7 +65,7 @@ def test_an_empty_plan_is_refused() -> None:
 
 def test_many_problems_are_cut_with_a_count() -> None:
     text = refusal(plan_of(dict.fromkeys(range(1, 13), (1,))), state_of([placed(0, (1,))]))
-    assert "t-5 is no partition" in text
+    assert "t-5 is not a partition" in text
     assert "t-6" not in text
     assert "and 7 more problems" in text
 
