@@ -19,13 +19,13 @@ from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.dashboard.acting.allowed import allowed_command
 from headroom.operations.plans.state_file import write_state
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
-from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import plan_part
 from headroom.planning.reassignments.run.changes import batch_changes
 from headroom.planning.reassignments.run.orders_first import with_leads_given_up
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
-from headroom.schemas.keys import BrokerRole, Role
+from headroom.schemas.keys import BrokerRate, BrokerRole, Role
 from tests.support.random_placements import cluster_state, placement
 
 Plan = Callable[..., Result]
@@ -274,9 +274,25 @@ def test_a_run_accepts_the_throttle_of_the_command(plan: Plan, options: tuple[st
         words = shlex.split(command)
         is_folder, throttle = "--batches-dir" in words, int(words[words.index("--throttle") + 1])
         batches = read_batches(() if is_folder else (Path("move.json"),), Path("out") if is_folder else None, print)
-        rates = {BrokerRole(broker, role): RateInForce() for broker in state.alive for role in Role}
+        rates: dict[BrokerRate, RateInForce] = {
+            BrokerRole(broker, role): RateInForce() for broker in state.alive for role in Role
+        }
         snapshot = with_leads_given_up(batches, RunSnapshot(state.partitions, state.alive, rates))
         changes = batch_changes(batches[-1], snapshot, RecordedRun("run"), throttle)
         # The check of a batch needs neither the cluster nor the journal.
         run = RunThrottle(cast(ClusterControl, None), cast(RunJournal, None), RunPolicy(throttle), RunOutput())
         assert run.rate_for(snapshot, changes) == throttle
+
+
+def test_named_directories_are_in_the_files_of_batches(plan: Plan) -> None:
+    # Six copies of 10 MB; the directory with the fewest logs has room for three.
+    brokers = {b: BrokerState(b) for b in (0, 1)}
+    disks = (LogDirectory("/a", 2 * 10**9, 10**9, logs=20), LogDirectory("/b", 10**9, 35_000_000, logs=10))
+    brokers[2] = BrokerState(2, log_dirs=disks)
+    partitions = [placement("foo", n, [n % 2], 10_000_000, 1e6) for n in range(6)]
+    state = replace(cluster_state([0, 1, 2], partitions), brokers=brokers)
+    write_state(Path("state.json"), state)
+    found = json_of(plan("--to-brokers", "2", "--batches", "2", "--batches-dir", "out", "--format", "json"))
+    assert any("The plan names log directories for new replicas on broker 2" in note for note in found["warnings"])
+    entries = [entry for name, file in files().items() if name != "rollback.json" for entry in file["partitions"]]
+    assert [entry["log_dirs"] for entry in entries] == [["/a"]] * 6
