@@ -165,7 +165,9 @@ def plan(
         write_batch_files(batching.batches_dir, result.batches, result.estimate.changes.rollback)
     if plot is not None:
         write_plot(plot, result.estimate.times)
-    written = WrittenFiles(batching.batches_dir, making.save_plan, config, log_dirs_throttle)
+    written = WrittenFiles(
+        batching.batches_dir, making.save_plan, config, log_dirs_throttle, max_throttle=batching.max_throttle
+    )
 
     def as_json() -> dict[str, Any]:
         return {**result_json(result), **written_json(written, result)}

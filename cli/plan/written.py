@@ -24,12 +24,14 @@ class WrittenFiles:
         save_plan: file of the whole plan.
         config: settings file that the next command names; the default one if None.
         log_dirs_throttle: rate of moves between log directories that was asked for, bytes per second.
+        max_throttle: largest throttle that was asked for, bytes per second.
     """
 
     batches_dir: Path | None
     save_plan: Path | None
     config: str | None = None
     log_dirs_throttle: int | None = None
+    max_throttle: int | None = None
 
     def next_commands(self, result: PlanResult) -> list[str]:
         """Return the commands that carry out what was written; none if it does not fit, or its throttle is unknown."""
@@ -38,20 +40,33 @@ class WrittenFiles:
         return list(self._commands(result))
 
     def _commands(self, result: PlanResult) -> Iterator[str]:
-        cut = result.cut
-        throttle = result.estimate.throttle_bytes_per_s if cut is None else cut.chosen.throttle_bytes_per_s
+        cut, throttle = result.cut, result.estimate.throttle_bytes_per_s
+        is_one = (cut is None or cut.chosen.batches <= 1) and result.fits_in_one is not False
+        if self.batches_dir is not None:
+            plan = f"--batches-dir {shell_quoted(str(self.batches_dir))}"
+            throttle = throttle if cut is None else cut.chosen.throttle_bytes_per_s
+        elif self.save_plan is not None and is_one:
+            plan = shell_quoted(str(self.save_plan))
+            throttle = self._throttle_in_one(result)
+        else:
+            return
         copies = bool(result.estimate.changes.gaining)
         # A throttle that covers only known write rates is none to run with.
         if copies and (throttle is None or result.estimate.unknown_rates):
             return
-        if self.batches_dir is not None:
-            plan = f"--batches-dir {shell_quoted(str(self.batches_dir))}"
-        elif self.save_plan is not None and (cut is None or cut.chosen.batches <= 1):
-            plan = shell_quoted(str(self.save_plan))
-        else:
-            return
         rates = {"--throttle": throttle if copies else None, "--log-dirs-throttle": self.log_dirs_throttle}
         yield headroom_reassign_run(plan, rates, self.config)
+
+    def _throttle_in_one(self, result: PlanResult) -> int | None:
+        """Return the throttle of the plan in one file; None if none is enough, or only one above --max-throttle.
+
+        The file gives up no leads first. So a throttle of the batches may be too low for it.
+        """
+        throttle, cut = result.estimate.throttle_bytes_per_s, result.cut
+        if throttle is None or (self.max_throttle is not None and throttle > self.max_throttle):
+            return None
+        of_batch = None if cut is None else cut.chosen.throttle_bytes_per_s
+        return throttle if of_batch is None else max(throttle, of_batch)
 
 
 def print_written(written: WrittenFiles, result: PlanResult) -> None:

@@ -22,7 +22,7 @@ from headroom.cli.reassign.plan_run import (
 from headroom.cli.throttle.rates import low_rate_option
 from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.journal.session import RunSession
-from headroom.operations.reassignments.plan_back import plan_back
+from headroom.operations.reassignments.plan_back import batches_back
 from headroom.operations.reassignments.run import RunRequest
 from headroom.operations.reassignments.run_plan import RunRates
 
@@ -57,9 +57,9 @@ def rollback(
 ) -> CommandOutcome:
     """Move the partitions of RUN back to the replicas, in their order and log directories, that they had before it.
 
-    This is a run like any other: throttled, journalled, and resumed by the same command. The id of a run is listed by
-    headroom reassign runs. Partitions that were deleted since, or are of a topic that was made again, are named, and
-    the others are moved back.
+    This is a run like any other: throttled, journalled, and resumed by the same command. Its batches are those of RUN,
+    the last one first. The id of a run is listed by headroom reassign runs. Partitions that were deleted since, or are
+    of a topic that was made again, are named, and the others are moved back.
 
     \b
     Example:  headroom reassign rollback 3f9a01c2 --throttle 50MB
@@ -82,4 +82,4 @@ def rollback(
     options = RunOptions(request, words, execute=execute, yes=yes, low_rate=low_rate)
     if not record.topic_ids:
         print_note("Whether topics were made again since is unknown: the journal of this run does not have their ids.")
-    return run_of_plan([plan_back(record)], options, "reassign rollback")
+    return run_of_plan(batches_back(record), options, "reassign rollback")

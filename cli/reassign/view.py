@@ -25,6 +25,7 @@ from headroom.schemas.text.names import broker_names
 from headroom.streaming.store.single_instance import JobProcess
 
 _MOST_NUMBERS = 10
+_MOST_RATES = 5
 
 
 def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
@@ -45,6 +46,9 @@ def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
     first = planned.numbers.first
     rows = [_row(number, changes, planned) for number, changes in enumerate(planned.changes, start=first)]
     print_table("", header, rows, err=err)
+    if changed := _changed_rates(planned):
+        more = f" and {len(changed) - _MOST_RATES} more" if len(changed) > _MOST_RATES else ""
+        echo(f"Rates in force that change: {', '.join(changed[:_MOST_RATES])}{more}.", err=err)
     rows = [
         (str(number), *directory_row(moves))
         for number, batch in enumerate(planned.directories, start=first)
@@ -53,6 +57,16 @@ def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
     if rows:
         echo(err=err)
         print_table(DIRECTORIES_TITLE, ("batch", *DIRECTORIES), rows, err=err)
+
+
+def _changed_rates(planned: PlannedRun) -> list[str]:
+    """Return the rates in force that batches change, each as ``broker 1 as leader 5.00 MB/s -> 10.00 MB/s``."""
+    changed: dict[BrokerRate, str] = {}
+    for name, rate in (item for changes in planned.changes for item in sorted(changes.rates.items())):
+        now = planned.snapshot.rates.get(name)
+        if now is not None and now.in_force is not None and rate.after is not None:
+            changed.setdefault(name, f"{rate_subject(name)} {rate_text(now.in_force)} -> {rate_text(rate.after)}")
+    return list(changed.values())
 
 
 def _row(number: int, changes: BatchChanges, planned: PlannedRun) -> tuple[str, ...]:

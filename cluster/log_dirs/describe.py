@@ -68,7 +68,8 @@ def describe_log_dirs(
         volumes: whether the directories of a broker share a volume.
     """
     request = DescribeLogDirsRequest(topics=None if names is None else _by_topic(names))
-    by_broker = ask_each(brokers, lambda broker: _describe(connection, broker, request, timeout_s, volumes))
+    counted = names is None
+    by_broker = ask_each(brokers, lambda broker: _describe(connection, broker, request, timeout_s, volumes, counted))
     return LogDirsReading(
         {broker: answer for broker, answer in by_broker.items() if isinstance(answer, BrokerLogs)},
         {broker: answer for broker, answer in by_broker.items() if isinstance(answer, HeadroomError)},
@@ -89,7 +90,7 @@ def describe_broker_log_dirs(
     Raises:
         HeadroomError: the broker did not report them.
     """
-    answer = _describe(connection, broker, DescribeLogDirsRequest(topics=None), timeout_s, volumes)
+    answer = _describe(connection, broker, DescribeLogDirsRequest(topics=None), timeout_s, volumes, counted=True)
     if isinstance(answer, HeadroomError):
         raise answer
     return answer
@@ -103,7 +104,7 @@ def _by_topic(names: Collection[TopicPartition]) -> list[Any]:
 
 
 def _describe(
-    connection: AdminConnection, broker: int, request: Any, timeout_s: float, volumes: LogDirVolumes
+    connection: AdminConnection, broker: int, request: Any, timeout_s: float, volumes: LogDirVolumes, counted: bool
 ) -> BrokerLogs | HeadroomError:
     subject = f"broker {broker}"
     try:
@@ -120,10 +121,10 @@ def _describe(
     if not answer.results:
         # Every broker has a log directory. Brokers before Kafka 3.2 answer like this if the right is missing.
         return HeadroomError(subject, "reported no log directory, as without the right to see them", _RIGHT)
-    return _logs_of(broker, answer.results, volumes)
+    return _logs_of(broker, answer.results, volumes, counted)
 
 
-def _logs_of(broker: int, results: Any, volumes: LogDirVolumes) -> BrokerLogs:
+def _logs_of(broker: int, results: Any, volumes: LogDirVolumes, counted: bool) -> BrokerLogs:
     logs: dict[TopicPartition, ReplicaLog] = {}
     futures: dict[TopicPartition, ReplicaLog] = {}
     for result in results:
@@ -134,12 +135,13 @@ def _logs_of(broker: int, results: Any, volumes: LogDirVolumes) -> BrokerLogs:
                 kept = futures if p.is_future_key else logs
                 kept[TopicPartition(name, p.partition_index)] = ReplicaLog(path, p.partition_size, p.offset_lag)
     directories = sorted(
-        (with_volume(_directory(result), volumes) for result in results), key=lambda directory: directory.path
+        (with_volume(_directory(result, counted), volumes) for result in results),
+        key=lambda directory: directory.path,
     )
     return BrokerLogs(broker, tuple(directories), logs, futures)
 
 
-def _directory(result: Any) -> LogDirectory:
+def _directory(result: Any, counted: bool) -> LogDirectory:
     # KAFKA_STORAGE_ERROR is the answer for an offline directory; any other error makes it as unusable.
     return LogDirectory(
         result.log_dir,
@@ -148,6 +150,7 @@ def _directory(result: Any) -> LogDirectory:
         offline=result.error_code != 0,
         cordoned=bool(getattr(result, "is_cordoned", False)),
         logs_bytes=sum(p.partition_size for topic in result.topics for p in topic.partitions),
+        logs=sum(len(topic.partitions) for topic in result.topics) if counted else None,
     )
 
 

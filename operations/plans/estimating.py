@@ -109,7 +109,7 @@ def estimate_plan(
     if request.batching is not None or leads_first:
         result = _with_batches(result, request.batching or BatchingRequest(), request.throttle, leads_first)
     if not result.in_flight:
-        require_room(result.batches, state, subject)
+        result = replace(result, notes=[*result.notes, *require_room(result.batches, state, subject)])
     if result.fits is False and not result.waits_for_dead:
         result = replace(result, would_fit=_fitting_way(result, leads_first))
     return result

@@ -24,6 +24,20 @@ def plan_back(record: RecordedRun) -> ReassignmentPlan:
     )
 
 
+def batches_back(record: RecordedRun) -> list[ReassignmentPlan]:
+    """Return the plan that undoes a run, in the batches of the run, the last one first.
+
+    In one batch, the way back of many would need a higher throttle than the run, and room for all copies at once.
+
+    Raises:
+        HeadroomError: the run has moved nothing.
+    """
+    by_request: dict[int, list[TargetAssignment]] = {}
+    for assignment in plan_back(record):
+        by_request.setdefault(record.requests.get(assignment.name, 0), []).append(assignment)
+    return [ReassignmentPlan(tuple(by_request[request])) for request in sorted(by_request, reverse=True)]
+
+
 def _directories(name: TopicPartition, before: tuple[int, ...], record: RecordedRun) -> tuple[str, ...] | None:
     """Return the directories that the run took replicas away from; None if it took none."""
     placed = [record.placed.get(ReplicaKey(name, broker)) for broker in before]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,8 +13,9 @@ from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
-from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
+from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes, broker_roles_of
 from headroom.planning.reassignments.run.conditions import electable_leads, foreign_moves, partitions_text
+from headroom.planning.reassignments.run.journal import rate_subject
 from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
 from headroom.planning.reassignments.run.orders_first import (
     orders_first,
@@ -27,11 +28,13 @@ from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.reassignments.validation import require_feasible, require_room, room_notes, waiting_notes
 from headroom.planning.throttles.rate_options import is_low
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import LogDirsRate, TopicPartition
+from headroom.schemas.keys import BrokerRole, LogDirsRate, TopicPartition
+from headroom.schemas.text.amounts import rate_text
 from headroom.schemas.text.names import broker_names
 
 # Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
 _LEAST_LOG_DIRS_BYTES_PER_S = 100_000
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,18 @@ class PlannedRun:
     def _with_leads_given_up(self) -> RunSnapshot:
         return with_leads_given_up(self.batches, self.snapshot)
 
+    @cached_property
+    def _higher_rates(self) -> dict[BrokerRole, int]:
+        """Return the rates above the throttle that are in force on brokers of the run and stay, bytes per second."""
+        throttle = self.throttle_bytes_per_s
+        higher: dict[BrokerRole, int] = {}
+        for changes in self.changes if throttle is not None else ():
+            for name in broker_roles_of(changes.moves) - changes.rates.keys():
+                now = self.snapshot.rates.get(name)
+                if now is not None and (now.in_force or 0) > (throttle or 0):
+                    higher[name] = now.in_force or 0
+        return higher
+
     def notes(self) -> list[str]:
         """Return what the operator should know before the run, in sentences."""
         notes = []
@@ -121,6 +136,8 @@ class PlannedRun:
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
         elif copies and self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
+        if self._higher_rates:
+            notes.append(_higher_note(self._higher_rates))
         if any(moves.rate_bytes_per_s is None for batch in self.directories for moves in batch):
             notes.append(
                 "Without --log-dirs-throttle replicas move between log directories as fast as the disks allow."
@@ -153,6 +170,13 @@ class PlannedRun:
         elif self.empty and self.to_elect:
             notes.append(f"Preferred leaders are elected, because others lead: {partitions_text(self.to_elect)}.")
         return notes
+
+
+def _higher_note(rates: Mapping[BrokerRole, int]) -> str:
+    names = sorted(rates, key=lambda name: (-rates[name], name))
+    shown = ", ".join(f"{rate_subject(name)} {rate_text(rates[name])}" for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"Rates above the throttle are in force and stay, so copies may be faster there: {shown}{more}."
 
 
 def planned_run(
@@ -192,7 +216,7 @@ def planned_run(
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
         require_feasible(plan, state, "the plan", may_move)
         require_present_orders(checked, snapshot.partitions)
-        require_room(checked, state, "the plan")
+        unchecked += require_room(checked, state, "the plan")
         unchecked += [*waiting_notes(plan, state), *room_notes(plan_changes(plan, state), state)]
     remaining = [
         without_passed_orders(batch, again, snapshot.partitions)

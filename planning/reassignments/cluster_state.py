@@ -24,6 +24,7 @@ class LogDirectory:
         logs_bytes: bytes of the logs in it, as far as they were read.
         volume: name of its volume by the settings, equal for directories of a broker that share one; None: by its
             numbers (``room.volumes``).
+        logs: number of logs in it, those that are copied between directories included; None if unknown.
     """
 
     path: str
@@ -33,6 +34,7 @@ class LogDirectory:
     cordoned: bool = False
     logs_bytes: int = 0
     volume: str | None = None
+    logs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ class BrokerState:
     quota_window: QuotaWindow = DEFAULT_WINDOW
     fetch: FetchLimits = DEFAULT_FETCH
     unused_quotas: frozenset[Role] = frozenset()
+
+    @property
+    def cordoned(self) -> bool:
+        """Whether all its online log directories are cordoned: Kafka places no new replicas on it by itself."""
+        online = [directory for directory in self.log_dirs if not directory.offline]
+        return bool(online) and all(directory.cordoned for directory in online)
 
     @property
     def room_known(self) -> bool:
@@ -178,3 +186,8 @@ class ClusterState:
     def alive(self) -> frozenset[int]:
         """The brokers that are registered now."""
         return frozenset(broker for broker, state in self.brokers.items() if state.alive)
+
+    @property
+    def open(self) -> frozenset[int]:
+        """The brokers that are registered now and are not cordoned, so that new replicas may be placed on them."""
+        return frozenset(broker for broker, state in self.brokers.items() if state.alive and not state.cordoned)

@@ -11,10 +11,11 @@ from headroom.planning.reassignments.cluster_state import ClusterState, Partitio
 from headroom.planning.reassignments.directory_checks import directory_errors
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.room.checks import room_errors
+from headroom.planning.reassignments.room.checks import check_room
 from headroom.planning.reassignments.room.volumes import assumption_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.names import broker_names
 
 # Problems and names that are listed; a plan of many partitions often has the same problem many times.
 _MOST_PROBLEMS, _MOST_NAMES = 5, 3
@@ -59,8 +60,8 @@ def require_feasible(
     _require_none([*partition_errors(plan, state, may_move), *of_directories], subject)
 
 
-def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> None:
-    """Check that log directories have room for a plan.
+def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> tuple[str, ...]:
+    """Check that log directories have room for a plan, and return what could not be checked, as sentences.
 
     Args:
         batches: the plan, in parts that move one after the other. Each has to find the room that those before it leave.
@@ -70,7 +71,9 @@ def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subje
     Raises:
         HeadroomError: there is none; with the first problems and the number of the others.
     """
-    _require_none(room_errors(batches, state), subject)
+    found = check_room(batches, state)
+    _require_none(found.errors, subject)
+    return found.notes
 
 
 def _require_none(problems: Sequence[HeadroomError], subject: str) -> None:
@@ -269,8 +272,17 @@ def _plan_without(broker: int, names: Iterable[TopicPartition]) -> str:
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    """Yield, as sentences, the brokers on which room was not checked, and what was assumed of their volumes."""
+    """Yield, as sentences, what an operator should know of the log directories of brokers that get replicas.
+
+    These are volumes that are assumed, cordoned brokers, and those whose room was not checked.
+    """
     yield from assumption_notes(state.brokers[broker] for broker in changes.added)
+    cordoned = sorted(broker for broker in changes.added if state.brokers[broker].cordoned)
+    if cordoned:
+        yield (
+            f"All log directories of {broker_names(cordoned, _MOST_NAMES)} are cordoned, and the plan adds replicas "
+            "there: Kafka puts them into the first directory. Choose other brokers, or change cordoned.log.dirs."
+        )
     unseen = [broker for broker in changes.added if not state.brokers[broker].room_known]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")

@@ -19,9 +19,13 @@ from headroom.planning.reassignments.generation.reduction import reduce_drafts
 from headroom.planning.reassignments.generation.request import PlanRequest, check_request
 from headroom.planning.reassignments.generation.spreading import Spreading
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.room.naming import with_named_directories
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import size_text
+from headroom.schemas.text.names import broker_names
+
+_SHOWN = 5
 
 
 class PlanExclusion(str, Enum):
@@ -43,7 +47,8 @@ class MadePlan:
     """A plan that was made for a request.
 
     Attributes:
-        plan: target replicas of the partitions that change, in the order of their names.
+        plan: target replicas of the partitions that change, in the order of their names. Log directories are named on
+            brokers that may overfill one otherwise.
         leads_first: orders of the present replicas in which drained brokers are no preferred leaders any more. They
             copy nothing, and are carried out, with elections, before the plan.
         excluded: partitions that the request is about but that cannot be changed now, with the reason.
@@ -78,7 +83,7 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
     partitions = sorted(requested, key=lambda p: (p.topic, p.partition))
     alive = state.alive
     reasons = [_exclusion(p, request, alive) for p in partitions]
-    racks = racks_of(state.brokers, request.destinations(alive), request.rack_aware)
+    racks = racks_of(state.brokers, request.destinations(state.open), request.rack_aware)
     sizes, keepers = _Sizes(partitions), request.keepers(alive)
     unchangeable = [p for p, reason in zip(partitions, reasons, strict=True) if reason is not None]
     drafts = [
@@ -90,11 +95,18 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
     _choose_replicas(drafts, request, loads, racks, disks)
     _choose_leads(drafts, request, loads)
     changed = [draft for draft in drafts if tuple(draft.replicas) != draft.present.replicas]
+    targets = ReassignmentPlan(tuple(TargetAssignment(d.present.name, tuple(d.replicas)) for d in changed))
+    plan, named = with_named_directories(targets, state)
     return MadePlan(
-        plan=ReassignmentPlan(tuple(TargetAssignment(draft.present.name, tuple(draft.replicas)) for draft in changed)),
+        plan=plan,
         leads_first=tuple(_leads_first(changed, request, state)),
         excluded={p.name: reason for p, reason in zip(partitions, reasons, strict=True) if reason is not None},
-        notes=(*_dead_notes(sizes, changed, request, alive), *_notes(sizes, changed, request, racks, disks)),
+        notes=(
+            *_dead_notes(sizes, changed, request, alive),
+            *_cordoned_notes(changed, request, state),
+            *_notes(sizes, changed, request, racks, disks),
+            *_directory_notes(named),
+        ),
     )
 
 
@@ -259,6 +271,23 @@ def _dead_notes(sizes: _Sizes, changed: Iterable[Draft], request: PlanRequest, a
         f"Replicas on brokers that are down are replaced too: broker {names}. That is {copies:,} of the copies{size}. "
         "To keep these replicas, start the broker, and make the plan again."
     )
+
+
+def _cordoned_notes(changed: Collection[Draft], request: PlanRequest, state: ClusterState) -> Iterator[str]:
+    """Yield, as a sentence, the brokers that get no replicas because they are cordoned."""
+    passed_over = (state.alive - state.open) - request.drain - request.replace.keys()
+    if changed and passed_over and request.places and request.to_brokers is None:
+        names = broker_names(sorted(passed_over), _SHOWN)
+        yield f"No new replica is placed on {names}, because all log directories there are cordoned."
+
+
+def _directory_notes(named: Sequence[int]) -> Iterator[str]:
+    """Yield, as a sentence, the brokers on which the plan names the log directories of new replicas."""
+    if named:
+        yield (
+            f"The plan names log directories for new replicas on {broker_names(named, _SHOWN)}: that with the fewest "
+            "logs, which the broker would choose, may have no room."
+        )
 
 
 def _notes(

@@ -19,7 +19,7 @@ class PlanRequest:
     Attributes:
         topics: topics whose partitions may change; None for all topics.
         to_brokers: the only brokers that may get replicas. Without ``drain``, all replicas of the topics are spread
-            over them. None: any broker that is alive.
+            over them. None: any broker that is alive and not cordoned.
         replication_factor: replicas of each partition; None: each partition keeps its own number.
         drain: brokers that give up all replicas.
         replace: new broker by old one; it takes over the replicas of the old one, at the same position.
@@ -40,9 +40,14 @@ class PlanRequest:
         """Whether replicas may move only to spread them, and not only because their broker has to give them up."""
         return self.to_brokers is not None and not self.drain
 
-    def destinations(self, alive: Collection[int]) -> frozenset[int]:
-        """Return the brokers that may get replicas, given the brokers that are alive."""
-        allowed = frozenset(alive) if self.to_brokers is None else self.to_brokers
+    @property
+    def places(self) -> bool:
+        """Whether replicas may get other brokers, and not only another order."""
+        return bool(self.to_brokers is not None or self.replication_factor is not None or self.drain or self.replace)
+
+    def destinations(self, open_brokers: Collection[int]) -> frozenset[int]:
+        """Return the brokers that may get replicas, given those that replicas may be placed on."""
+        allowed = frozenset(open_brokers) if self.to_brokers is None else self.to_brokers
         return allowed - self.drain - (self.replace.keys() - self.replace.values())
 
     def keepers(self, alive: Collection[int]) -> frozenset[int]:
@@ -57,7 +62,7 @@ def check_request(request: PlanRequest, state: ClusterState) -> None:
 
     Raises:
         HeadroomError: the request has no goal or contradictory ones, names an unknown topic or broker, or a destination
-            that is not alive, or racks are known for some destinations only.
+            that is down or cordoned, or racks are known for some destinations only.
     """
     _check_goals(request)
     if request.topics is not None:
@@ -67,8 +72,11 @@ def check_request(request: PlanRequest, state: ClusterState) -> None:
     named = new | request.drain | request.replace.keys()
     _refuse(named - state.brokers.keys(), "broker", "does not exist", "Correct the id.")
     _refuse(new - state.alive, "broker", "is down, so it can get no replica", "Start it, or name another broker.")
-    destinations = request.destinations(state.alive)
-    if not destinations:
+    cordoned = (new & state.alive) - state.open
+    remedy = "Change cordoned.log.dirs, or name another broker."
+    _refuse(cordoned, "broker", "has only cordoned log directories", remedy)
+    destinations = request.destinations(state.open)
+    if not destinations and request.places:
         raise HeadroomError(_SUBJECT, "no broker is left that may get replicas", "Name more brokers.")
     without = {broker for broker in destinations if state.brokers[broker].rack is None}
     if request.rack_aware and without and without != destinations:

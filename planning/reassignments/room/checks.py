@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory
+from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan
-from headroom.planning.reassignments.room.volumes import SEPARATE_VOLUMES, volumes_of
+from headroom.planning.reassignments.room.broker_room import BrokerRoom, CrowdedVolume, RoomCopy
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import size_text
 
-_MAKE_ROOM = (
-    "Free space there, choose another destination, or move in batches, each after the one before. Until a move ends, "
-    "both copies exist."
-)
+_SHOWN = 3
 
 
-# A plan may make hundreds of thousands of them.
-class _Copy(NamedTuple):
-    """A copy that a broker has to find room for; ``path`` is None if the broker chooses the directory."""
+@dataclass(frozen=True)
+class RoomCheck:
+    """Room for the copies of a plan.
 
-    name: TopicPartition
-    path: str | None
-    size_bytes: int
+    Attributes:
+        errors: one per directory, or broker, without room for the copies that the plan sends there.
+        notes: what could not be checked, and directories that may become full, as sentences.
+        crowded: bytes that are left on each volume, by its paths, of brokers that may overfill a directory.
+    """
+
+    errors: tuple[HeadroomError, ...]
+    notes: tuple[str, ...] = ()
+    crowded: Mapping[int, Mapping[tuple[str, ...], int]] = field(default_factory=dict)
 
 
-def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tuple[HeadroomError, ...]:
-    """Return one error per directory, or broker, without room for the copies that a plan sends there.
+def check_room(batches: Sequence[ReassignmentPlan], state: ClusterState) -> RoomCheck:
+    """Return for which directories or brokers a plan sends copies without room.
 
     Until the end of a move both copies exist, so nothing that leaves with a batch makes room for it. What earlier
-    batches have copied and removed by then counts. Of a running copy only what is left counts. Partitions of unknown
-    size and directories of unknown free space are left out. Where the broker chooses the directory, it is an error only
-    if none has room for the partition, or all together have none for all. Directories on one volume count once
+    batches have copied and removed by then counts. Of a running copy only what is left counts. Running copies of
+    partitions that the plan does not move need their room first. Partitions of unknown size and directories of unknown
+    free space are left out. Where the broker chooses the directory, it is an error if none has room for the partition,
+    if all together have none for all, or if one that has the fewest logs is overfilled in any case
+    (``choice.directory_shares``). One that may be overfilled is noted. Directories on one volume count once
     (``volumes_of``).
 
     Args:
@@ -43,138 +48,105 @@ def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tup
         state: the cluster, with sizes and free space as far as known.
     """
     errors: list[HeadroomError] = []
-    rooms: dict[int, _BrokerRoom] = {}
+    rooms: dict[int, BrokerRoom] = {}
     full: set[int] = set()
+    getting: set[int] = set()
+    crowded: dict[int, list[CrowdedVolume]] = {}
+    running, unknown = _copies_of_others(batches, state)
     for number, batch in enumerate(batches, start=1):
         copies, removals = _changes(batch, state)
+        getting.update(copies)
         for broker in sorted(copies.keys() | removals.keys()):
             if broker in full or broker not in state.brokers:
                 continue
             if broker not in rooms:
-                rooms[broker] = _BrokerRoom(broker, state.brokers[broker].log_dirs)
+                rooms[broker] = BrokerRoom(state.brokers[broker], running.get(broker, ()))
             room = rooms[broker]
             room.copy(copies.get(broker, ()))
             shortages = list(room.errors(f" up to batch {number}" if number > 1 else "")) if broker in copies else []
             if shortages:
                 full.add(broker)
                 errors += shortages
+            elif broker in copies and broker not in crowded and (volumes := list(room.crowded())):
+                crowded[broker] = volumes
             room.remove(removals.get(broker, {}))
-    return tuple(errors)
+    met = sorted({name for broker in getting for name in unknown.get(broker, ())})
+    noted = [volume for broker in sorted(crowded) for volume in crowded[broker]]
+    left = {broker: rooms[broker].left_by_path() for broker in sorted(crowded.keys() | full)}
+    return RoomCheck(tuple(errors), (*_unknown_notes(met), *_crowded_notes(noted)), left)
 
 
-@dataclass
-class _Volume:
-    """The directories on one volume, and what batches so far put there and remove.
+def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tuple[HeadroomError, ...]:
+    """Return the errors of ``check_room``."""
+    return check_room(batches, state).errors
 
-    Attributes:
-        paths: its directories.
-        free_bytes: free bytes before the first batch.
-        is_assumed: whether the directories are taken for one volume by their numbers.
-        freed_bytes: bytes of logs that earlier batches have removed.
-        copies: copies that name one of its directories.
-        copied_bytes: their bytes.
+
+def _unknown_notes(names: Sequence[TopicPartition]) -> Iterator[str]:
+    if names:
+        yield (
+            f"The size of other partitions that are being copied there is unknown: {partitions_text(names)}. Room for"
+            " these copies was not checked."
+        )
+
+
+def _crowded_notes(volumes: Sequence[CrowdedVolume]) -> Iterator[str]:
+    for volume in volumes[:_SHOWN]:
+        verb = "has" if len(volume.paths) == 1 else "have"
+        yield (
+            f"{', '.join(volume.paths)} of broker {volume.broker} {verb} {size_text(volume.left_bytes)} free. Up to "
+            f"{volume.copies:,} new replicas, {size_text(volume.copied_bytes)}, may go there, because the broker "
+            "chooses the directory with the fewest logs. To be sure, name log_dirs."
+        )
+    if len(volumes) > _SHOWN:
+        yield f"So may {len(volumes) - _SHOWN:,} more log directories."
+
+
+def _copies_of_others(
+    batches: Sequence[ReassignmentPlan], state: ClusterState
+) -> tuple[dict[int, list[RoomCopy]], dict[int, list[TopicPartition]]]:
+    """Return by broker what running moves of partitions outside a plan still copy, and those of unknown size."""
+    running: dict[int, list[RoomCopy]] = defaultdict(list)
+    unknown: dict[int, list[TopicPartition]] = defaultdict(list)
+    for name, now in state.partitions.items():
+        if not now.adding or any(name in batch.by_name for batch in batches):
+            continue
+        new_bytes = now.new_replica_bytes
+        for broker in now.adding:
+            if new_bytes is None:
+                unknown[broker].append(name)
+            left = max(0, (new_bytes or 0) - now.copied_bytes.get(broker, 0))
+            running[broker].append(RoomCopy(name, now.log_dirs.get(broker), left))
+    return running, unknown
+
+
+def _changes(
+    batch: ReassignmentPlan, state: ClusterState
+) -> tuple[dict[int, list[RoomCopy]], dict[int, dict[str, list[int]]]]:
+    """Return by broker the copies that a batch makes, and the sizes of the logs that leave each directory with its end.
+
+    A size that is unknown is 0.
     """
-
-    paths: tuple[str, ...]
-    free_bytes: int
-    is_assumed: bool = False
-    freed_bytes: int = 0
-    copies: list[_Copy] = field(default_factory=list)
-    copied_bytes: int = 0
-
-
-class _BrokerRoom:
-    """Room on one broker while batches move one after the other.
-
-    Args:
-        broker: id of the broker.
-        directories: its log directories; those that take no new replica have no room.
-    """
-
-    def __init__(self, broker: int, directories: Iterable[LogDirectory]) -> None:
-        usable = [d for d in directories if not d.offline and not d.cordoned]
-        self._broker = broker
-        known = [volume for volume in volumes_of(usable) if volume.usable_bytes is not None]
-        self._volumes = [_Volume(v.paths, v.usable_bytes or 0, v.is_assumed) for v in known]
-        self._volume_of = {path: volume for volume in self._volumes for path in volume.paths}
-        # Without the free bytes of all directories it is unknown whether the broker finds one with room.
-        self._is_known = bool(usable) and len(self._volume_of) == len(usable)
-        self._copies: list[_Copy] = []
-        self._copied_bytes = 0
-        self._largest: _Copy | None = None
-
-    def copy(self, copies: Iterable[_Copy]) -> None:
-        """Add the copies of the next batch."""
-        new = list(copies)
-        self._copies += new
-        self._copied_bytes += sum(copy.size_bytes for copy in new)
-        self._largest = max((c for c in new if c.path is None), key=lambda c: c.size_bytes, default=None)
-        for copy in new:
-            volume = None if copy.path is None else self._volume_of.get(copy.path)
-            if volume is not None:
-                volume.copies.append(copy)
-                volume.copied_bytes += copy.size_bytes
-
-    def remove(self, bytes_by_directory: Mapping[str, int]) -> None:
-        """Free the bytes of the logs that leave each directory with the end of the batch."""
-        for path, size_bytes in bytes_by_directory.items():
-            if path in self._volume_of:
-                self._volume_of[path].freed_bytes += size_bytes
-
-    def errors(self, until: str) -> Iterator[HeadroomError]:
-        """Yield what has no room for the batches so far.
-
-        Args:
-            until: text that names the last batch; empty for the first one.
-        """
-        is_full = False
-        for volume in self._volumes:
-            if volume.copied_bytes > volume.free_bytes + volume.freed_bytes:
-                is_full = True
-                yield self._no_room(self._subject(volume), volume.copies, [volume], until)
-        if is_full or not self._is_known:
-            return
-        most = max(v.free_bytes + v.freed_bytes - v.copied_bytes for v in self._volumes)
-        if self._largest is not None and self._largest.size_bytes > most:
-            rule = f"has {most:,} bytes free in one log directory, and {self._largest.name} has "
-            rule += f"{self._largest.size_bytes:,}"
-            yield HeadroomError(f"broker {self._broker}", rule, _MAKE_ROOM)
-        elif self._copied_bytes > sum(volume.free_bytes + volume.freed_bytes for volume in self._volumes):
-            yield self._no_room(f"broker {self._broker}", self._copies, self._volumes, until)
-
-    def _subject(self, volume: _Volume) -> str:
-        named = sorted({copy.path for copy in volume.copies if copy.path is not None})
-        return f"log director{'y' if len(named) == 1 else 'ies'} {', '.join(named)} of broker {self._broker}"
-
-    def _no_room(self, subject: str, copies: Sequence[_Copy], volumes: Sequence[_Volume], until: str) -> HeadroomError:
-        free, freed = sum(volume.free_bytes for volume in volumes), sum(volume.freed_bytes for volume in volumes)
-        more = f" and gets {freed:,} more from earlier batches" if freed else ""
-        copied, names = sum(copy.size_bytes for copy in copies), partitions_text({copy.name for copy in copies})
-        assumed = ["count as one volume: " + ", ".join(volume.paths) for volume in volumes if volume.is_assumed]
-        one_volume = f" ({'; '.join(assumed)})" if assumed else ""
-        rule = f"has {free:,} bytes free{one_volume}{more}, and the plan copies {copied:,} there{until} ({names})"
-        return HeadroomError(subject, rule, f"{_MAKE_ROOM} {SEPARATE_VOLUMES}" if assumed else _MAKE_ROOM)
-
-
-def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, list[_Copy]], dict[int, Counter[str]]]:
-    """Return by broker the copies that a batch makes, and the bytes that leave each directory with its end."""
-    copies: dict[int, list[_Copy]] = defaultdict(list)
-    removals: dict[int, Counter[str]] = defaultdict(Counter)
+    copies: dict[int, list[RoomCopy]] = defaultdict(list)
+    removals: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for name, assignment in batch.by_name.items():
         now = state.partitions.get(name)
-        if now is None or now.size_bytes is None or (new_bytes := now.new_replica_bytes) is None:
+        if now is None:
             continue
+        size_bytes, new_bytes = now.size_bytes or 0, now.new_replica_bytes or 0
         named = assignment.named_log_dirs
         for broker in assignment.replicas:
             path, present = named.get(broker), now.log_dirs.get(broker)
-            if broker not in now.replicas or broker in now.adding:
-                copies[broker].append(_Copy(name, path, max(0, new_bytes - now.copied_bytes.get(broker, 0))))
+            if broker not in now.replicas:
+                copies[broker].append(RoomCopy(name, path, new_bytes))
+            elif broker in now.adding:
+                left = max(0, new_bytes - now.copied_bytes.get(broker, 0))
+                copies[broker].append(RoomCopy(name, path or present, left, is_new=path not in (None, present)))
             elif path is not None and path != present:
-                copies[broker].append(_Copy(name, path, now.size_bytes))
+                copies[broker].append(RoomCopy(name, path, size_bytes))
                 if present is not None:
-                    removals[broker][present] += now.size_bytes
+                    removals[broker][present].append(size_bytes)
         for broker in now.replicas:
             # How much of a copy that is ended exists is not known.
             if broker in now.log_dirs and broker not in assignment.replicas and broker not in now.adding:
-                removals[broker][now.log_dirs[broker]] += now.size_bytes
+                removals[broker][now.log_dirs[broker]].append(size_bytes)
     return copies, removals

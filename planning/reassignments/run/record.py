@@ -135,6 +135,8 @@ class RecordedRun:
         topic_ids: ids of the plan's topics when the run began; empty if they are unknown.
         lost_before: partitions with lost replicas when the run began, or went on after an early end; None if unknown.
         interrupted: interrupted cancellations of all commands, for a run that is about to begin or to go on.
+        requests: number of the request that submitted each partition last, in the order of time: one for each batch, or
+            more after an interruption.
     """
 
     run_id: str
@@ -162,6 +164,7 @@ class RecordedRun:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     lost_before: LostReplicas | None = None
     interrupted: Mapping[TopicPartition, Interrupted] = field(default_factory=dict)
+    requests: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def leaves_behind(self) -> bool:
@@ -259,6 +262,8 @@ def _at_start(first: JournalRow) -> RecordedRun:
 
 # A number that a disk has changed may be any.
 _MOST_LOST = 10_000
+# Beginning and end of the text of a step that is about to submit a partition.
+_SUBMITTING = (f"{StepKind.SUBMIT.value} ", f" {StepState.INTENDED.value}")
 
 
 class _Fold:
@@ -269,6 +274,9 @@ class _Fold:
         self._entries = {name: set(entries) for name, entries in start.entries.items()}
         self._rates = dict(start.rates)
         self._submitted = dict(start.submitted)
+        self._requests = dict(start.requests)
+        self._latest = max(start.requests.values(), default=0)
+        self._request_goes_on = False
         self._cancelling = set(start.cancelling)
         self._finished = set(start.finished)
         self._refused = dict(start.refused)
@@ -283,6 +291,7 @@ class _Fold:
             entries={name: frozenset(entries) for name, entries in self._entries.items() if entries},
             rates=self._rates,
             submitted=self._submitted,
+            requests=self._requests,
             cancelling=frozenset(self._cancelling),
             finished=frozenset(self._finished),
             refused=self._refused,
@@ -294,6 +303,9 @@ class _Fold:
 
     def add(self, row: JournalRow) -> None:
         began_ms = row.at_ms if self._record.began_ms is None else self._record.began_ms
+        # The partitions of one request are in rows that follow one another.
+        last = self._record.last_step
+        self._request_goes_on = last.startswith(_SUBMITTING[0]) and last.endswith(_SUBMITTING[1])
         # Its rows are numbered without gaps.
         self._damaged_rows |= set(range(self._record.rows + 1, min(row.seq, self._record.rows + _MOST_LOST)))
         self._record = replace(
@@ -362,6 +374,8 @@ class _Fold:
         name = partition_of_subject(row.subject)
         if state is StepState.INTENDED:
             self._submitted[name] = Submission(replicas_of_text(row.before), replicas_of_text(row.after))
+            self._latest += 0 if self._request_goes_on else 1
+            self._requests[name] = self._latest
             self._finished.discard(name)
             self._cancelling.discard(name)
             self._cancelled.discard(name)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
 
 from headroom.cli.plan.command import plan as plan_command
+from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.dashboard.acting.allowed import allowed_command
 from headroom.operations.plans.state_file import write_state
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
-from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import plan_part
+from headroom.planning.reassignments.run.changes import batch_changes
+from headroom.planning.reassignments.run.orders_first import with_leads_given_up
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from headroom.schemas.keys import BrokerRate, BrokerRole, Role
 from tests.support.random_placements import cluster_state, placement
 
 Plan = Callable[..., Result]
@@ -237,3 +246,53 @@ def test_what_the_page_makes_is_carried_out_as_the_plan_says(plan: Plan, tmp_pat
     # A reassignment run reads the batches as the plan that has this fingerprint.
     batches = read_batches((), tmp_path / "batches", print)
     assert plan_part(result["fingerprint"]) == whole_plan(batches).fingerprint({})
+
+
+@pytest.mark.parametrize(
+    ("options", "commands"),
+    [
+        (("--save-plan", "move.json"), ["headroom reassign run move.json --throttle 14400000 --execute"]),
+        (
+            ("--save-plan", "move.json", "--max-throttle", "20MB"),
+            ["headroom reassign run move.json --throttle 20000000 --execute"],
+        ),
+        # Broker 0 as leader has to exceed 12 MB/s, and the largest throttle is lower: only the batches have a command.
+        (("--save-plan", "move.json", "--max-throttle", "10MB"), []),
+        (("--batches-dir", "out"), ["headroom reassign run --batches-dir out --throttle 4800000 --execute"]),
+    ],
+)
+def test_a_run_accepts_the_throttle_of_the_command(plan: Plan, options: tuple[str, ...], commands: list[str]) -> None:
+    """Broker 0 leads six partitions of 1 MB/s, and sends each to two followers meanwhile: 12 MB/s.
+
+    Once it has given up its leads, brokers 1, 2 and 3 lead two each: 4 MB/s. The margin is 1.2.
+    """
+    partitions = [placement("foo", n, [0, 1 + n % 3], 10_000_000, 1e6) for n in range(6)]
+    state = cluster_state([0, 1, 2, 3], partitions)
+    write_state(Path("state.json"), state)
+    assert json_of(plan("--drain", "0", *options, "--format", "json"))["next_commands"] == commands
+    for command in commands:
+        words = shlex.split(command)
+        is_folder, throttle = "--batches-dir" in words, int(words[words.index("--throttle") + 1])
+        batches = read_batches(() if is_folder else (Path("move.json"),), Path("out") if is_folder else None, print)
+        rates: dict[BrokerRate, RateInForce] = {
+            BrokerRole(broker, role): RateInForce() for broker in state.alive for role in Role
+        }
+        snapshot = with_leads_given_up(batches, RunSnapshot(state.partitions, state.alive, rates))
+        changes = batch_changes(batches[-1], snapshot, RecordedRun("run"), throttle)
+        # The check of a batch needs neither the cluster nor the journal.
+        run = RunThrottle(cast(ClusterControl, None), cast(RunJournal, None), RunPolicy(throttle), RunOutput())
+        assert run.rate_for(snapshot, changes) == throttle
+
+
+def test_named_directories_are_in_the_files_of_batches(plan: Plan) -> None:
+    # Six copies of 10 MB; the directory with the fewest logs has room for three.
+    brokers = {b: BrokerState(b) for b in (0, 1)}
+    disks = (LogDirectory("/a", 2 * 10**9, 10**9, logs=20), LogDirectory("/b", 10**9, 35_000_000, logs=10))
+    brokers[2] = BrokerState(2, log_dirs=disks)
+    partitions = [placement("foo", n, [n % 2], 10_000_000, 1e6) for n in range(6)]
+    state = replace(cluster_state([0, 1, 2], partitions), brokers=brokers)
+    write_state(Path("state.json"), state)
+    found = json_of(plan("--to-brokers", "2", "--batches", "2", "--batches-dir", "out", "--format", "json"))
+    assert any("The plan names log directories for new replicas on broker 2" in note for note in found["warnings"])
+    entries = [entry for name, file in files().items() if name != "rollback.json" for entry in file["partitions"]]
+    assert [entry["log_dirs"] for entry in entries] == [["/a"]] * 6

@@ -89,6 +89,23 @@ def unfinished(fingerprint: str = "another plan") -> RunSession:
     return session
 
 
+def test_the_way_back_of_several_batches_has_these_batches_in_reverse(
+    cluster: FakeReassignedCluster, tmp_path: Path
+) -> None:
+    files = []
+    for number in (0, 2):
+        rows = [{"topic": "orders", "partition": number, "replicas": AFTER[number]}]
+        files.append(tmp_path / f"batch-{number}.json")
+        files[-1].write_text(json.dumps({"version": 1, "partitions": rows}))
+    done = of(run("run", *map(str, files), "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
+    assert replicas(cluster) == AFTER
+    steps = of(run("rollback", done["run_id"], "--throttle", "10MB", "--format", "json"))
+    assert [[move["partition"] for move in batch["submit"]] for batch in steps["batches"]] == [[2], [0]]
+    back = of(run("rollback", done["run_id"], "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
+    assert (back["state"], back["batches_done"]) == ("done", 2)
+    assert replicas(cluster) == {n: list(r) for n, r in BEFORE.items()}
+
+
 def test_without_execute_the_steps_are_shown_and_nothing_is_changed(cluster: FakeReassignedCluster, plan: str) -> None:
     shown = run("run", plan, "--throttle", "10MB").stdout
     assert "3 partitions in 1 batch, a new run" in shown
@@ -104,6 +121,17 @@ def test_without_execute_the_steps_are_shown_and_nothing_is_changed(cluster: Fak
         (4, "follower"),
     }
     assert (steps["executed"], cluster.requests, Path("store").exists()) == (False, [], False)
+
+
+def test_rates_in_force_are_named_where_they_stay_or_change(cluster: FakeReassignedCluster, plan: str) -> None:
+    cluster.rates[BrokerRole(4, Role.FOLLOWER)] = 5_000_000
+    shown = run("run", plan, "--throttle", "10MB")
+    assert "stay, so copies may be faster there: broker 2 as leader 90.00 MB/s." in shown.stderr
+    assert "Rates in force that change: broker 4 as follower 5.00 MB/s -> 10.00 MB/s." in shown.stdout
+    # A rate that is the throttle limits as asked for, and a broker without one gets it.
+    assert "may be faster" not in run("run", plan, "--throttle", "90MB").stderr
+    cluster.rates.clear()
+    assert "Rates in force" not in run("run", plan, "--throttle", "10MB").stdout
 
 
 def test_a_plan_is_run_listed_verified_and_rolled_back(cluster: FakeReassignedCluster, plan: str) -> None:

@@ -36,7 +36,10 @@ def read(brokers: Any, *wanted: int, **options: Any) -> LogDirsReading:
 
 def test_a_broker_has_its_directories_its_logs_and_its_copies_under_way(brokers: LogDirBrokers) -> None:
     found = read(brokers, 1).brokers[1]
-    assert found.directories == (LogDirectory(A, 1000, 100, logs_bytes=900), LogDirectory(B, 2000, 300, logs_bytes=205))
+    assert found.directories == (
+        LogDirectory(A, 1000, 100, logs_bytes=900, logs=1),
+        LogDirectory(B, 2000, 300, logs_bytes=205, logs=2),
+    )
     assert found.logs == {ORDERS: ReplicaLog(A, 900, 0), TopicPartition("other", 3): ReplicaLog(B, 5, 0)}
     assert found.futures == {ORDERS: ReplicaLog(B, 200, 7)}
 
@@ -70,7 +73,7 @@ def test_another_error_is_named(brokers: LogDirBrokers) -> None:
 def test_before_version_4_the_space_is_unknown_and_not_none_left(brokers: LogDirBrokers, version: int) -> None:
     brokers.version = version
     directories = read(brokers, 1).brokers[1].directories
-    assert directories == (LogDirectory(A, logs_bytes=900), LogDirectory(B, logs_bytes=205))
+    assert directories == (LogDirectory(A, logs_bytes=900, logs=1), LogDirectory(B, logs_bytes=205, logs=2))
 
 
 @pytest.mark.parametrize(
@@ -113,3 +116,9 @@ def test_only_the_logs_of_some_partitions_are_asked_for(brokers: LogDirBrokers) 
 def test_no_broker_is_no_reading(brokers: LogDirBrokers) -> None:
     assert describe_log_dirs(brokers, (), 5.0) == LogDirsReading({}, {})  # type: ignore[arg-type]
     read(brokers).require_all()
+
+
+def test_logs_are_counted_only_where_all_were_read(brokers: LogDirBrokers) -> None:
+    # A and B have one log each, and B the copy of a move between both.
+    assert [directory.logs for directory in read(brokers, 1).brokers[1].directories] == [1, 2]
+    assert [d.logs for d in read(brokers, 1, names=[ORDERS]).brokers[1].directories] == [None, None]

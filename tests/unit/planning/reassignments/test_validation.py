@@ -65,7 +65,7 @@ def test_an_empty_plan_is_refused() -> None:
 
 def test_many_problems_are_cut_with_a_count() -> None:
     text = refusal(plan_of(dict.fromkeys(range(1, 13), (1,))), state_of([placed(0, (1,))]))
-    assert "t-5 is no partition" in text
+    assert "t-5 is not a partition" in text
     assert "t-6" not in text
     assert "and 7 more problems" in text
 
@@ -145,6 +145,17 @@ def test_a_destination_without_room_is_refused() -> None:
     )
     roomy = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB), disk(60 * MB, "/b")))})
     require_room([plan], roomy, "move.json")
+
+
+def test_a_destination_with_cordoned_directories_alone_is_noted_and_its_room_is_checked() -> None:
+    state = state_of([placed(0, (1, 2))], {3: BrokerState(3, log_dirs=(disk(90 * MB, cordoned=True),))})
+    plan = plan_of({0: (1, 3)})
+    assert "broker 3 has 90,000,000 bytes free in one log directory, and t-0 has 100,000,000" in refusal(plan, state)
+    (note,) = [note for note in plan_notes(plan, plan_changes(plan, state), state) if "cordoned" in note]
+    assert note.startswith("All log directories of broker 3 are cordoned, and the plan adds replicas there")
+    # One that stays copies nothing.
+    kept = state_of([placed(0, (1, 3))], state.brokers)
+    assert not any("cordoned" in note for note in plan_notes(plan, plan_changes(plan, kept), kept))
 
 
 def test_directories_on_one_volume_count_once() -> None:

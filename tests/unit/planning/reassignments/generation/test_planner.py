@@ -15,6 +15,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion, make_plan
 from headroom.planning.reassignments.generation.request import PlanRequest
 from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.planning.reassignments.room.checks import RoomCheck, check_room
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.support.kafka_assignment import rack_aware_round_robin, round_robin
@@ -251,6 +252,49 @@ def test_a_broker_without_room_gets_no_copy() -> None:
     assert targets(make_plan(state, drain(0))) == {0: (2,)}
     plan = make_plan(state, replace(drain(0), to_brokers=frozenset({1})))
     assert plan.notes == ("The free space of broker 1 is not enough for the copies.",)
+
+
+def cordoned(state: ClusterState, *brokers: int) -> ClusterState:
+    """Return a cluster with some brokers whose only log directory takes no new replicas."""
+    closed = (LogDirectory("/data", 1000, 900, cordoned=True),)
+    return replace(state, brokers={**state.brokers, **{b: BrokerState(b, log_dirs=closed) for b in brokers}})
+
+
+def test_a_cordoned_broker_gets_no_replica_unless_nothing_is_placed() -> None:
+    state = cluster_state([0, 1, 2], [placement("foo", 0, [0, 1]), placement("foo", 1, [0, 1])])
+    single = cluster_state([0, 1, 2], [placement("foo", 0, [0], 100)])
+    for closed, open_one in ((1, 2), (2, 1)):
+        plan = make_plan(cordoned(single, closed), drain(0))
+        assert targets(plan) == {0: (open_one,)}
+        note = f"No new replica is placed on broker {closed}, because all log directories there are cordoned."
+        assert plan.notes == (note,)
+    with pytest.raises(HeadroomError, match="no broker is left"):
+        make_plan(cordoned(single, 1, 2), drain(0))
+    # It keeps what it has, and may lead it.
+    assert len(make_plan(cordoned(state, 0, 1, 2), PlanRequest(reorder=True)).plan) == 1
+
+
+@pytest.mark.parametrize("request_", [to_brokers(0, 1), PlanRequest(replace={0: 1})])
+def test_a_cordoned_broker_is_refused_as_a_destination(request_: PlanRequest) -> None:
+    state = cordoned(cluster_state([0, 1, 2], [placement("foo", 0, [0])]), 1)
+    with pytest.raises(HeadroomError, match="broker 1: has only cordoned log directories"):
+        make_plan(state, request_)
+
+
+def test_directories_are_named_where_the_one_with_the_fewest_logs_may_have_no_room() -> None:
+    state = cluster_state([0, 1], [placement("foo", n, [0], size) for n, size in enumerate((100, 40))])
+    disks = (LogDirectory("/a", 2000, 900, logs=20), LogDirectory("/b", 100, 50, logs=10))
+    crowded = replace(state, brokers={**state.brokers, 1: BrokerState(1, log_dirs=disks)})
+    plan = make_plan(crowded, drain(0))
+    assert [target.log_dirs for target in plan.plan] == [("/a",), ("/a",)]
+    assert check_room([plan.plan], crowded) == RoomCheck(())
+    (note,) = plan.notes
+    assert note.startswith("The plan names log directories for new replicas on broker 1:")
+    # With room in both, the broker chooses. Without room in any, naming them would help nothing.
+    for free_a, free_b in ((900, 150), (90, 80)):
+        disks = (LogDirectory("/a", 2000, free_a, logs=20), LogDirectory("/b", 300, free_b, logs=10))
+        unnamed = make_plan(replace(state, brokers={**state.brokers, 1: BrokerState(1, log_dirs=disks)}), drain(0))
+        assert [target.log_dirs for target in unnamed.plan] == [None, None]
 
 
 def test_a_broker_is_not_filled_beyond_its_limit_while_another_has_room() -> None:

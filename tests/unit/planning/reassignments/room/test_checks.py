@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
+from headroom.planning.reassignments.cluster_state import (
+    BrokerState,
+    ClusterState,
+    LogDirectory,
+    PartitionPlacement,
+)
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room import checks
 from headroom.planning.reassignments.room.volumes import with_volumes
@@ -16,7 +24,7 @@ from tests.unit.builders.log_dirs import BOTH, GB, A, B, cluster, placed, plan
 
 
 def room_errors(targets: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
-    return checks.room_errors([targets], state)
+    return checks.check_room([targets], state).errors
 
 
 def test_a_directory_needs_room_for_all_copies_that_go_there() -> None:
@@ -97,7 +105,7 @@ def with_disk(*sizes: int, free: int = 1000 * MB, on_3: tuple[int, ...] = ()) ->
 
 
 def rules(state: ClusterState, *batches: dict[int, tuple[int, ...]]) -> list[str]:
-    return [f"{error.subject} {error.rule}" for error in checks.room_errors(list(map(plan_of, batches)), state)]
+    return [f"{error.subject} {error.rule}" for error in checks.check_room(list(map(plan_of, batches)), state).errors]
 
 
 def test_what_earlier_batches_copy_to_a_disk_counts_in_later_ones() -> None:
@@ -128,10 +136,10 @@ def test_a_replica_that_changes_its_directory_makes_room_in_the_one_that_it_left
     leaving = placed(partition=1, size_bytes=8 * GB, log_dirs={1: B, 2: B})
     leave_b, to_b = plan(("orders", 1, (1, 2), (A, "any"))), plan(("orders", 0, (1, 2), (B, "any")))
     # 10 GB are free in B.
-    (found,) = checks.room_errors([leave_b, to_b], cluster(placed(size_bytes=30 * GB), leaving))
+    (found,) = checks.check_room([leave_b, to_b], cluster(placed(size_bytes=30 * GB), leaving)).errors
     assert found.subject == f"log directory {B} of broker 1"
     assert "has 10,000,000,000 bytes free and gets 8,000,000,000 more from earlier batches" in found.rule
-    assert checks.room_errors([leave_b, to_b], cluster(placed(size_bytes=17 * GB), leaving)) == ()
+    assert checks.check_room([leave_b, to_b], cluster(placed(size_bytes=17 * GB), leaving)).errors == ()
 
 
 @pytest.mark.parametrize("lost", [{"offline": True}, {"cordoned": True}])
@@ -140,7 +148,7 @@ def test_a_replica_that_leaves_an_offline_or_cordoned_directory_frees_no_room(lo
     leaving = placed(partition=1, size_bytes=8 * GB, replicas=(3,), isr=(3,), leader=3, log_dirs={3: A})
     state = cluster(placed(size_bytes=6 * GB), leaving, directories=directories)
     batches = [plan(("orders", 1, (1,), None)), plan(("orders", 0, (1, 3), None))]
-    assert "broker 3" in [error.subject for error in checks.room_errors(batches, state)]
+    assert "broker 3" in [error.subject for error in checks.check_room(batches, state).errors]
 
 
 def test_a_named_copy_leaves_less_for_one_whose_directory_the_broker_chooses() -> None:
@@ -171,3 +179,100 @@ def test_a_move_to_another_directory_copies_the_whole_log() -> None:
     targets = plan(("orders", 0, (1, 2), (B, A)))
     (found,) = room_errors(targets, cluster(placed(size_bytes=60 * GB, untiered_bytes=4 * GB)))
     assert "copies 60,000,000,000" in found.rule
+
+
+def test_a_broker_whose_directories_are_all_cordoned_needs_room_all_the_same() -> None:
+    directories = (LogDirectory(A, 1000 * GB, 10 * GB, cordoned=True),)
+    state = cluster(placed(size_bytes=600 * GB), directories=directories)
+    (found,) = room_errors(plan(("orders", 0, (1, 3), None)), state)
+    assert "has 10,000,000,000 bytes free in one log directory, and orders-0 has 600,000,000,000" in found.rule
+
+
+def beside(*running: PartitionPlacement, free: int, directories: tuple[LogDirectory, ...] = ()) -> ClusterState:
+    """Return a partition of 400 GB, moves of others that run, and the free bytes of the only directory."""
+    found = directories or (LogDirectory(A, 2000 * GB, free),)
+    return cluster(placed(size_bytes=400 * GB), *running, directories=found)
+
+
+def test_what_others_still_copy_to_a_broker_needs_its_room_too() -> None:
+    # 1,000 GB, 350 of them copied: 650 are left, and 650 + 400 = 1,050.
+    other = placed("other", size_bytes=1000 * GB, replicas=(1, 2, 3), adding=(3,), copied_bytes={3: 350 * GB})
+    targets = plan(("orders", 0, (1, 3), None))
+    for number, running in enumerate((other, replace(other, log_dirs={1: A, 2: A, 3: A}))):
+        assert room_errors(targets, beside(running, free=1050 * GB)) == (), number
+        (found,) = room_errors(targets, beside(running, free=950 * GB))
+        assert found.subject == "broker 3", number
+        assert "reassignments that run already copy 650,000,000,000 more there" in found.rule, number
+    # What is part of the plan counts once, and what others copy to another broker not at all.
+    both = plan(("orders", 0, (1, 3), None), ("other", 0, (1, 2, 3), None))
+    assert room_errors(both, beside(other, free=1050 * GB)) == ()
+    elsewhere = replace(other, replicas=(1, 3, 2), adding=(2,), copied_bytes={})
+    assert room_errors(targets, beside(elsewhere, free=400 * GB)) == ()
+
+
+def test_what_others_copy_to_a_named_directory_leaves_less_there() -> None:
+    other = placed("other", size_bytes=30 * GB, replicas=(1, 2, 3), adding=(3,), log_dirs={1: A, 2: A, 3: B})
+    directories = (LogDirectory(A, 900 * GB, 500 * GB), LogDirectory(B, 800 * GB, 410 * GB))
+    to_b, to_a = (plan(("orders", 0, (1, 3), ("any", path))) for path in (B, A))
+    (found,) = room_errors(to_b, beside(other, free=0, directories=directories))
+    assert found.subject == f"log directory {B} of broker 3"
+    assert found.rule.endswith("(orders-0); reassignments that run already copy 30,000,000,000 more there")
+    assert room_errors(to_a, beside(other, free=0, directories=directories)) == ()
+
+
+def test_copies_of_others_whose_size_is_unknown_are_noted() -> None:
+    other = placed("other", size_bytes=None, replicas=(1, 2, 3), adding=(3,))
+    found = checks.check_room([plan(("orders", 0, (1, 3), None))], beside(other, free=500 * GB))
+    (note,) = found.notes
+    assert found.errors == ()
+    assert "that are being copied there is unknown: other-0. Room for these copies" in note
+    # Broker 2 gets no replica of the plan.
+    assert checks.check_room([plan(("orders", 0, (1, 2), None))], beside(other, free=500 * GB)).notes == ()
+
+
+def uneven(*sizes: int, free_b: int = 50, **b: Any) -> ClusterState:
+    """Return partitions of some GB, and brokers with 1,000 GB in /a, which has 200 logs, and little in /b."""
+    directories = (LogDirectory("/a", 2000 * GB, 1000 * GB, logs=200), LogDirectory("/b", 900 * GB, free_b * GB, **b))
+    partitions = [placed(partition=n, size_bytes=size * GB, log_dirs={1: "/a"}) for n, size in enumerate(sizes)]
+    return cluster(*partitions, directories=directories)
+
+
+def to_3(number: int, log_dirs: tuple[str, ...] | None = None) -> ReassignmentPlan:
+    return plan(*(("orders", n, (1, 3), log_dirs) for n in range(number)))
+
+
+def test_a_directory_that_gets_a_copy_because_it_has_the_fewest_logs_needs_room_for_it() -> None:
+    state = uneven(100, logs=190)
+    (found,) = room_errors(to_3(1), state)
+    assert found.subject == "log directory /b of broker 3"
+    assert found.rule == (
+        "has 50,000,000,000 bytes free, and the broker puts at least 1 of the plan's new replicas there, "
+        "100,000,000,000 bytes or more, because it has the fewest logs"
+    )
+    assert "Name log_dirs" in found.remedy
+    assert room_errors(to_3(1, ("any", "/a")), state) == ()
+    # It has room, gets none, or the numbers of logs are unknown.
+    for roomy in (uneven(100, free_b=100, logs=190), uneven(100, logs=201), uneven(100)):
+        assert checks.check_room([to_3(1)], roomy) == checks.RoomCheck(())
+
+
+def test_a_directory_that_may_get_the_larger_copy_is_noted() -> None:
+    # Each directory gets one of both: 30 GB fit into /b, 60 GB do not.
+    found = checks.check_room([to_3(2)], uneven(30, 60, logs=200))
+    assert found.errors == ()
+    assert found.notes == (
+        "/b of broker 3 has 50.0 GB free. Up to 1 new replicas, 60.0 GB, may go there, because the broker chooses the "
+        "directory with the fewest logs. To be sure, name log_dirs.",
+    )
+    # Of two batches it gets one, or both.
+    (orders_0, orders_1) = (plan(("orders", n, (1, 3), None)) for n in (0, 1))
+    later = checks.check_room([orders_0, orders_1], uneven(1, 60, logs=199))
+    assert (later.errors, len(later.notes)) == ((), 1)
+
+
+def test_all_copies_to_a_cordoned_broker_go_into_one_directory() -> None:
+    directories = tuple(replace(d, cordoned=True, logs=1) for d in BOTH)
+    state = cluster(*(placed(partition=n, size_bytes=22 * GB) for n in range(2)), directories=directories)
+    # 40 and 10 GB are free: together enough for 44, but none alone.
+    (found,) = room_errors(to_3(2), state)
+    assert "has 40,000,000,000 bytes free in one log directory. All of them are cordoned" in found.rule

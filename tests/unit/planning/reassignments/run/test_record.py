@@ -63,6 +63,21 @@ def test_a_refused_partition_is_no_submission_and_a_cancelled_one_neither() -> N
     assert done.after([submitted]).cancelled == frozenset()
 
 
+def test_partitions_of_one_request_have_its_number_also_where_the_rows_come_one_by_one() -> None:
+    def submitting(*numbers: int) -> list[JournalRow]:
+        names = [str(TopicPartition("my-topic", number)) for number in numbers]
+        intended = [row("submit", "intended", name, "[1,2]", "[3,2]") for name in names]
+        return [*intended, *(row("submit", "done", name, "[1,2]", "[3,2]") for name in names)]
+
+    rows = [*submitting(0, 1), row("finish", "done", "my-topic-0", "[3,2]", "[3,2]"), *submitting(2), *submitting(1)]
+    expected = {TopicPartition("my-topic", 0): 1, TopicPartition("my-topic", 1): 3, TopicPartition("my-topic", 2): 2}
+    assert record(*rows).requests == expected
+    one_by_one = RecordedRun("run")
+    for single in rows:
+        one_by_one = one_by_one.after([single])
+    assert one_by_one.requests == expected
+
+
 def test_a_move_that_others_cancelled_is_known_by_its_replicas() -> None:
     submitted = row("submit", "intended", str(NAME), "[1,2]", "[3,2]")
 
