@@ -18,6 +18,7 @@ from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, BrokerRole, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage
@@ -569,11 +570,10 @@ def test_no_further_batch_begins_after_a_lost_replica_or_outside_the_window() ->
 
     lost.cluster.on_look = lose
     assert lost.run().stopped == "batch 2 did not begin: replicas of c-0 are no longer in sync"
-    looks: list[int] = []
 
-    def blocked(snapshot: object) -> str | None:
-        looks.append(1)
-        return "it is not 22:00-06:00 now" if len(looks) > 1 else None
+    def blocked(snapshot: RunSnapshot) -> str | None:
+        is_at_target = snapshot.partitions[TopicPartition("a", 0)].replicas == AFTER["a", 0]
+        return "it is not 22:00-06:00 now" if is_at_target else None
 
     assert closed.run(policy=RunPolicy(RATE, blocked_reason=blocked, pause_s=0)).stopped == (
         "batch 2 did not begin: it is not 22:00-06:00 now"
@@ -621,6 +621,80 @@ def test_a_batch_waits_until_replicas_that_an_earlier_one_removed_are_deleted() 
     assert stage.run().stopped is None
     assert_as_without_a_crash(stage)
     assert 60 <= stage.time.now_s < 100
+
+
+def waiting_for_room(act: Callable[[FakeReassignedCluster], None]) -> Stage:
+    """Return a stage whose batch 2 waits 60 s for room, 20 s after the beginning of which others act."""
+    stage = Stage()
+    began_s: list[float] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and not began_s:
+            cluster.free_of = {3: 0, 4: 0}
+        elif cluster.free_of and not began_s:
+            began_s.append(stage.time.now_s)
+        elif len(began_s) == 1 and stage.time.now_s >= began_s[0] + 20:
+            began_s.append(stage.time.now_s)
+            act(cluster)
+        if began_s and stage.time.now_s >= began_s[0] + 60:
+            cluster.free_of = {}
+
+    stage.cluster.on_look = look
+    return stage
+
+
+def test_a_broker_that_dies_while_a_batch_waits_for_room_ends_the_run() -> None:
+    def die(cluster: FakeReassignedCluster) -> None:
+        cluster.alive.discard(2)
+        cluster.offline = {TopicPartition("b", 1)}
+
+    stage = waiting_for_room(die)
+    outcome = stage.run()
+    assert outcome.stopped is not None
+    assert outcome.stopped.startswith("batch 2 did not begin: replicas of b-1 are offline")
+    assert {name: replicas for name, replicas in stage.replicas().items() if name[0] != "a"} == {
+        name: replicas for name, replicas in BEFORE.items() if name[0] != "a"
+    }
+
+
+def test_a_move_of_others_that_begins_while_a_batch_waits_for_room_is_not_taken_over() -> None:
+    # Without --adopt. c-0 is of batch 2, which moves it to brokers 2 and 3.
+    name = TopicPartition("c", 0)
+
+    def move(cluster: FakeReassignedCluster) -> None:
+        cluster._start(name, (4,))
+        cluster.left[name] = 1000
+
+    stage = waiting_for_room(move)
+    assert stage.run().stopped == "batch 2 did not begin: c-0 is being reassigned, but not by this run"
+    assert stage.cluster.partitions[name].target == (4,)
+
+
+def test_a_rate_that_others_set_while_a_batch_waits_for_room_is_there_in_the_end() -> None:
+    rate = BrokerRole(4, FOLLOWER)
+
+    def limit(cluster: FakeReassignedCluster) -> None:
+        cluster.rates[rate] = 2 * MB
+
+    # Only batch 2 copies to broker 4.
+    stage = waiting_for_room(limit)
+    stage.batches = [plan(("c", 0)), plan(("b", 0))]
+    stage.run()
+    assert stage.cluster.rates == {**fresh().rates, rate: 2 * MB}
+
+
+def test_what_others_do_while_a_broker_does_not_report_its_rates_counts_for_the_batch() -> None:
+    # The wait for the rates comes last.
+    stage = Stage()
+    stage.cluster.silent = {4: 15}
+
+    def lose(cluster: FakeReassignedCluster) -> None:
+        if cluster.silent.get(4, 0) == 5:
+            cluster.partitions[TopicPartition("c", 0)] = placement(("c", 0), (2,), isr=())
+
+    stage.cluster.on_look = lose
+    assert stage.run().stopped == "batch 1 did not begin: replicas of c-0 are no longer in sync"
+    assert stage.cluster.requests == []
 
 
 def test_a_stop_ends_the_wait_for_room() -> None:
