@@ -39,6 +39,7 @@ from headroom.planning.reassignments.run.journal import (
     StepKind,
     StepState,
     numbers_by_topic,
+    rates_by_subject,
 )
 from headroom.planning.reassignments.run.orders_first import leads_to_give_up, orders_first, without_passed_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
@@ -141,6 +142,10 @@ class ReassignmentExecutor:
             topics = {assignment.name.topic for batch in self._batches for assignment in batch}
             ids = {topic: start.topic_ids[topic] for topic in topics if topic in start.topic_ids}
             self._journal.record = record = replace(record, topic_ids=ids)
+        if not record.rates_before:
+            brokers = {broker for batch in self._batches for broker in self._brokers_of(batch, start)}
+            rates = {name: rate.in_force for name, rate in start.rates.items() if name.broker in brokers}
+            self._journal.record = record = replace(record, rates_before=rates)
         # What was lost before a crash, and since, counts against the cluster on which the run began.
         self._lost_before = (record.lost_before if self._began() else None) or start.lost
         if not self._policy.adopt and not self._began():
@@ -408,6 +413,7 @@ class ReassignmentExecutor:
             "topic_ids": dict(self._journal.record.topic_ids),
             "offline": numbers_by_topic(self._lost_before.offline),
             "under_replicated": numbers_by_topic(self._lost_before.under_replicated),
+            "rates": rates_by_subject(self._journal.record.rates_before),
         }
         self._journal.write(
             [JournalStep(StepKind.RUN, StepState.INTENDED, self._fingerprint, None, json.dumps(options))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -150,6 +151,128 @@ def test_a_rate_that_others_lower_while_partitions_move_stays_as_they_set_it() -
     stage.run()
     assert stage.cluster.rates[name] == low
     assert ("rate", (name, RATE)) not in stage.cluster.requests
+
+
+def setting_once(stage: Stage, name: BrokerRate, rate: int) -> list[int]:
+    """Let others set a rate in the first batch, once its throttle is in force; return the number of requests then."""
+    requests: list[int] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left and not requests:
+            cluster.rates[name] = rate
+            requests.append(len(cluster.requests))
+
+    stage.cluster.on_look = look
+    return requests
+
+
+def rates_requested(cluster: FakeReassignedCluster, name: BrokerRate, since: int = 0) -> list[object]:
+    """Return the requests of a rate, except for the first ones of all requests."""
+    found = [what for kind, what in cluster.requests[since:] if kind == "rate"]
+    return [what for what in found if isinstance(what, tuple) and what[0] == name]
+
+
+# A rate of others that was enough and that they lower, and one of the run that they set back to what it was before.
+LOWERED = [(BrokerRole(2, LEADER), 2 * MB), (BrokerRole(1, LEADER), 4 * MB)]
+
+
+@pytest.mark.parametrize(("name", "low"), LOWERED)
+def test_a_rate_that_others_lower_in_one_batch_stays_so_in_the_next_also_after_a_crash(
+    name: BrokerRate, low: int
+) -> None:
+    for step in range(STEPS + 1):
+        stage = Stage()
+        requests = setting_once(stage, name, low)
+        with suppress(Killed):
+            stage.run(step)
+        stage.go_on()
+        assert rates_requested(stage.cluster, name, requests[0]) == []
+        assert stage.cluster.rates == {**fresh().rates, name: low}
+        line = f"The rate of broker {name.broker} as leader stays at {low // MB}.00 MB/s: others have changed it"
+        assert [found for found in stage.lines if found.startswith(line)] != []
+        assert stage.replicas() == AFTER
+        assert stage.left_behind() == []
+
+
+def test_a_rate_that_others_lower_is_named_once() -> None:
+    stage = Stage()
+    stage.cluster.looks = 8
+    setting_once(stage, BrokerRole(2, LEADER), 2 * MB)
+    stage.run()
+    line = "The rate of broker 2 as leader stays at 2.00 MB/s: others have changed it during the run."
+    assert stage.lines.count(line) == 1
+
+
+def test_a_rate_that_others_lower_is_not_raised_with_the_throttle_of_the_run() -> None:
+    # a-1 is written with 8 MB/s, so broker 2 sends 16 MB/s once broker 4 copies it too. Its 40 MB/s were enough.
+    name, policy = BrokerRole(2, LEADER), RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB)
+    stage = Stage(batches=[plan(("a", 1)), BATCHES[1]])
+    for partition in BEFORE:
+        written(stage.cluster, partition, 8.0 * MB if partition == ("a", 1) else 0.0)
+
+    def lower(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 1) in cluster.left:
+            written(cluster, ("a", 1), 8.0 * MB)
+            cluster.rates[name] = 2 * MB
+
+    stage.cluster.looks = 4
+    stage.cluster.on_look = lower
+    stage.run(policy=policy)
+    assert rates_requested(stage.cluster, name) == []
+    assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
+    assert [line for line in stage.lines if line.startswith("The throttle of broker 2 as leader has become too low")]
+
+
+def test_a_batch_under_a_rate_of_others_that_is_too_low_does_not_begin_and_the_same_command_sets_it() -> None:
+    name, policy = BrokerRole(2, LEADER), RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB)
+    stage = Stage(batches=[plan(("c", 0)), plan(("a", 1))])
+    for partition in BEFORE:
+        written(stage.cluster, partition, 8.0 * MB if partition == ("a", 1) else 0.0)
+
+    def lower(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("c", 0) in cluster.left:
+            cluster.rates[name] = 2 * MB
+
+    stage.cluster.on_look = lower
+    with pytest.raises(HeadroomError, match=r"2\.00 MB/s is too low: broker 2 as leader must exceed 16\.00 MB/s"):
+        stage.run(policy=policy)
+    assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
+    # Given again, the command has seen that rate.
+    assert stage.run(policy=policy).stopped is None
+    assert ("rate", (name, 19_200_000)) in stage.cluster.requests
+    assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
+
+
+def test_killed_while_it_gives_its_rates_back_the_run_sets_them_again_for_the_next_batch() -> None:
+    slow: list[int] = []
+
+    def stage() -> Stage:
+        made = Stage()
+
+        def look(cluster: FakeReassignedCluster) -> None:
+            moving = [cluster.partitions[name] for name in cluster.left if cluster.partitions[name].adding]
+            rates = [cluster.rates.get(BrokerRole(b, LEADER), 0) for partition in moving for b in partition.before]
+            slow.extend(rate for rate in rates if rate < RATE)
+            if TopicPartition("a", 0) in cluster.left and not stopped:
+                stopped.append(True)
+                made.stop.set()
+
+        stopped: list[bool] = []
+        made.cluster.on_look = look
+        return made
+
+    for step in range(1, stage().steps() + 1):
+        one = stage()
+        with pytest.raises(Killed):
+            one.run(step)
+        one.stop.clear()
+        one.go_on()
+        if one.replicas() != AFTER:
+            # It was stopped in the meantime.
+            one.stop.clear()
+            one.run()
+        assert slow == []
+        assert_as_without_a_crash(one)
 
 
 def clearing(stage: Stage, at: Collection[int], cleared: Callable[[FakeReassignedCluster], None]) -> None:
