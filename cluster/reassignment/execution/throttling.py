@@ -84,7 +84,8 @@ class RunThrottle:
         Raises:
             HeadroomError: the rate is too low for the batch, and the policy neither raises nor forces it.
         """
-        rate = self._policy.throttle_bytes_per_s
+        # Not that of an earlier batch, which may have been raised.
+        rate = self._rate = self._policy.throttle_bytes_per_s
         if rate is None:
             return None
         short = short_throttles(loads_of_batch(snapshot, changes.moves, changes.rates))

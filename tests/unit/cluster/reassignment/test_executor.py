@@ -1048,6 +1048,26 @@ def test_a_throttle_that_becomes_short_is_reported_with_its_command_or_raised(up
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
+def test_a_rate_that_was_raised_for_one_batch_is_not_that_of_the_next() -> None:
+    # a-0 needs 16 MB/s, and so gets 19.2. c-0 needs nothing; others clear its throttle.
+    stage = Stage(batches=[plan(("a", 0)), plan(("c", 0))])
+    for name in BEFORE:
+        written(stage.cluster, name, 8.0 * MB if name == ("a", 0) else 0.0)
+    cleared: list[int] = []
+
+    def clear(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("c", 0) in cluster.left and not cleared:
+            clear_all(cluster)
+            cleared.append(len(cluster.requests))
+
+    stage.cluster.looks = 8
+    stage.cluster.on_look = clear
+    stage.run(policy=RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB))
+    assert ("rate", (BrokerRole(1, LEADER), 19_200_000)) in stage.cluster.requests[: cleared[0]]
+    set_again = [what for kind, what in stage.cluster.requests[cleared[0] :] if kind == "rate"]
+    assert set_again[0] == (BrokerRole(2, LEADER), RATE)
+
+
 def test_a_rate_that_is_advised_or_set_is_enough_for_dead_brokers_that_come_back() -> None:
     # a-0 is written with 12 MB/s. Its leader, broker 1, sends it to one live broker now, and to one that is down.
     def busier(cluster: FakeReassignedCluster) -> None:
