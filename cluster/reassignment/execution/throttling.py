@@ -20,6 +20,7 @@ from headroom.planning.reassignments.run.changes import (
     lowered_by_others,
     rate_restoration,
     rates_to_set,
+    unknown_rates,
     wanted_rates,
 )
 from headroom.planning.reassignments.run.conditions import partitions_text
@@ -47,6 +48,7 @@ from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.names import broker_names
 
 
 class RunThrottle:
@@ -74,6 +76,9 @@ class RunThrottle:
         self._of_others: frozenset[BrokerRate] = frozenset()
         # Rates that others have lowered during the run, as they were named last.
         self._lowered: Mapping[BrokerRate, int] = {}
+        # Rates that the look before could not read, and those of them that were named.
+        self._unknown: frozenset[BrokerRate] = frozenset()
+        self._named_unknown: frozenset[BrokerRate] = frozenset()
         # What the look before found cleared, and what was left cleared.
         self._cleared = self._left = ClearedThrottle()
         self.cleared_reason: str | None = None
@@ -161,6 +166,7 @@ class RunThrottle:
         wanted = wanted_rates(moves, copying, self._rate, self._policy.log_dirs_bytes_per_s)
         missing = rates_to_set(wanted, snapshot, record)
         self._report_lowered(lowered_by_others(wanted, snapshot, record))
+        self._report_unknown(frozenset(unknown_rates(wanted, snapshot)))
         theirs = self._of_others | record.rates.keys()
         self._change({name: rate for name, rate in missing.items() if name not in theirs})
         self._look_for_cleared(moves, wanted.keys() & theirs, missing, snapshot)
@@ -260,6 +266,18 @@ class RunThrottle:
     def _enough_for(self, short: Collection[ThrottleLoad]) -> int:
         """Return the rate that is enough for some loads, with the margin, also once dead brokers are back."""
         return math.ceil(self._policy.throttles.with_margin(max(map(lasting_required_bytes_per_s, short))))
+
+    def _report_unknown(self, unknown: frozenset[BrokerRate]) -> None:
+        """Name brokers that do not report their rates, once two looks agree: a single answer may be missing."""
+        confirmed, self._unknown = unknown & self._unknown, unknown
+        new = confirmed - self._named_unknown
+        self._named_unknown = confirmed
+        if new:
+            names = broker_names(sorted({name.broker for name in new}))
+            self._output.line(
+                f"The throttle rates of {names} were not reported: until they are, partitions may move there without "
+                "their throttle."
+            )
 
     def _report_lowered(self, lowered: Mapping[BrokerRate, int]) -> None:
         """Name rates that others have lowered during the run, unless they were named with the same value."""

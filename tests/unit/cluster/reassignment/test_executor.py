@@ -971,6 +971,29 @@ def test_a_broker_that_comes_back_during_a_batch_gets_its_rate() -> None:
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
+@pytest.mark.parametrize("silent", [1, 2, 6])
+def test_a_broker_that_comes_back_without_reporting_its_rates_is_named_once_two_looks_agree(silent: int) -> None:
+    stage = Stage(batches=[plan(("a", 0))])
+    stage.cluster.looks = 12
+    stage.cluster.alive.discard(4)
+    came: list[int] = []
+
+    def come_back(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and not came and stage.time.now_s > 10:
+            came.append(1)
+            cluster.alive.add(4)
+            # The look that follows counts already.
+            cluster.silent = {4: silent}
+
+    stage.cluster.on_look = come_back
+    stage.run()
+    named = [line for line in stage.lines if line.startswith("The throttle rates of broker 4 were not reported")]
+    assert len(named) == (silent > 1)
+    # Its rate is set once it is known that none is in force.
+    assert ("rate", (BrokerRole(4, FOLLOWER), RATE)) in stage.cluster.requests
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_run_names_the_kept_replica_on_a_dead_broker_that_its_end_waits_for(waits: bool) -> None:
     """b-0 moves from 3, 2, 1 to 4, 2, 1 while broker 1 is down: before Kafka 4.3 that waits for its return."""
