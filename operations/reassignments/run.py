@@ -151,7 +151,7 @@ class PlanRunner:
         planned = planned_run(
             self._batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
         )
-        planned = replace(planned, numbers=request.numbers)
+        planned = replace(planned, numbers=request.numbers, throttles=_throttle_policy(self._settings))
         # One of an earlier version is that of the plan alone. What changes nothing may be repeated.
         if fingerprint not in (None, of_plan, actual) and not planned.empty:
             rule = f"is {fingerprint}, but that of the plan is {actual} now: replicas have changed since the estimate"
@@ -227,7 +227,7 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
     return RunPolicy(
         throttle_bytes_per_s=request.rates.throttle_bytes_per_s,
         auto_up_to_bytes_per_s=request.auto_up_to_bytes_per_s,
-        throttles=ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity),
+        throttles=_throttle_policy(settings),
         blocked_reason=blocked_reason,
         late_reason=None if quiet.window is None else late_reason,
         adopt=request.adopt,
@@ -240,6 +240,10 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
         command=again,
         numbers=request.numbers,
     )
+
+
+def _throttle_policy(settings: Settings) -> ThrottlePolicy:
+    return ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity)
 
 
 def is_finished(planned: PlannedRun) -> bool:

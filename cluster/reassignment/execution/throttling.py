@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -34,12 +33,14 @@ from headroom.planning.reassignments.run.journal import (
     rate_subject,
 )
 from headroom.planning.reassignments.run.loads import (
+    enough_bytes_per_s,
     lasting_required_bytes_per_s,
     loads_during,
     loads_now,
     loads_of_batch,
     required_bytes_per_s,
     short_throttles,
+    slow_text,
 )
 from headroom.planning.reassignments.run.record import RunState, Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
@@ -93,12 +94,16 @@ class RunThrottle:
         rate = self._rate = self._policy.throttle_bytes_per_s
         if rate is None:
             return None
-        short = short_throttles(loads_of_batch(snapshot, changes.moves, changes.rates))
+        loads = loads_of_batch(snapshot, changes.moves, changes.rates)
+        short = short_throttles(loads)
         if not short:
+            slow = slow_text(loads, self._policy.throttles)
+            if slow is not None:
+                self._output.line(slow)
             return rate
         greatest = max(short, key=required_bytes_per_s)
         needed = required_bytes_per_s(greatest)
-        enough = self._enough_for(short)
+        enough = enough_bytes_per_s(short, self._policy.throttles)
         up_to = self._policy.auto_up_to_bytes_per_s
         if up_to is not None and up_to > needed and not self._are_changed_by_others(short, snapshot):
             self._rate = max(rate, min(enough, up_to))
@@ -260,12 +265,8 @@ class RunThrottle:
         up_to, now = self._policy.auto_up_to_bytes_per_s, snapshot.rates[load.broker_role]
         if up_to is None or is_changed_by_others(load.broker_role, now, self._journal.record):
             return None
-        wanted = min(self._enough_for([load]), up_to)
+        wanted = min(enough_bytes_per_s([load], self._policy.throttles), up_to)
         return PlannedRate(now.own, wanted) if now.in_force is not None and wanted > now.in_force else None
-
-    def _enough_for(self, short: Collection[ThrottleLoad]) -> int:
-        """Return the rate that is enough for some loads, with the margin, also once dead brokers are back."""
-        return math.ceil(self._policy.throttles.with_margin(max(map(lasting_required_bytes_per_s, short))))
 
     def _report_unknown(self, unknown: frozenset[BrokerRate]) -> None:
         """Name brokers that do not report their rates, once two looks agree: a single answer may be missing."""
@@ -298,7 +299,7 @@ class RunThrottle:
             return
         needed, lasting = (max(map(rate, short)) for rate in (required_bytes_per_s, lasting_required_bytes_per_s))
         later = f", and {_rate_or_none(lasting)} once dead brokers are back" if lasting > needed else ""
-        enough = self._enough_for(short)
+        enough = enough_bytes_per_s(short, self._policy.throttles)
         names = ", ".join(rate_subject(load.broker_role) for load in new)
         command = self._output.raise_command(enough, sorted({load.broker for load in short}))
         self._output.line(
