@@ -214,14 +214,17 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
             reasons.append(f"producers write {rate_text(written)}, not less than {limit} (reassign.quiet_below)")
         return "; ".join(reasons)
 
-    def late_reason(snapshot: RunSnapshot, lasts_s: float) -> str | None:
-        """Batches begin in the window; one that is shorter than the window ends in it too."""
+    def window_end(snapshot: RunSnapshot) -> str | None:
         now_s, window = time.time(), quiet.window
         if window is None or not window.contains(now_s) or quiet.is_quiet(snapshot.cluster_write_bytes_per_s):
             return None
-        if not window.ends_too_early(now_s, lasts_s):
+        return f"{reassign.window} ends in {duration_text(window.left_s(now_s))} (reassign.window)"
+
+    def late_reason(snapshot: RunSnapshot, lasts_s: float) -> str | None:
+        """Batches begin in the window; one that is shorter than the window ends in it too."""
+        ends, window = window_end(snapshot), quiet.window
+        if ends is None or window is None or not window.ends_too_early(time.time(), lasts_s):
             return None
-        ends = f"{reassign.window} ends in {duration_text(window.left_s(now_s))} (reassign.window)"
         return f"it takes about {duration_text(lasts_s)}, and {ends}"
 
     return RunPolicy(
@@ -230,6 +233,7 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
         throttles=_throttle_policy(settings),
         blocked_reason=blocked_reason,
         late_reason=None if quiet.window is None else late_reason,
+        window_end=window_end,
         adopt=request.adopt,
         force=request.force,
         cancel_on_stop=request.cancel_on_stop,

@@ -194,7 +194,7 @@ class ReassignmentExecutor:
             snapshot, no_room = self._lack_of_room(number, batch, snapshot)
             read = partial(self._retry, f"batch {number}", self._control.read)
             snapshot, reason = self._lasting_reason(changes.moves.keys(), snapshot, read)
-            reason = reason or no_room or self._reason_of_time(batch, snapshot)
+            reason = reason or no_room or self._reason_of_time(number, batch, snapshot)
             if reason is None and changes.moves:
                 read = partial(self._read_complete, number, whole, batch, start)
                 # The checks may have taken minutes, in which others change the cluster.
@@ -324,19 +324,31 @@ class ReassignmentExecutor:
             self._sleep(_ROOM_POLL_S)
             snapshot = self._retry(f"batch {number}", self._control.read)
 
-    def _reason_of_time(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
-        """Return why it is too late for a batch; None if it is not, if it has begun, or if its time is unknown."""
+    def _reason_of_time(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        """Return why it is too late for a batch; None if it is not, or if it has begun.
+
+        One whose time is unknown is not too late, but may overrun the window, which is reported.
+        """
         rate, late_reason = self._policy.throttle_bytes_per_s, self._policy.late_reason
-        if rate is None or late_reason is None:
+        if late_reason is None:
             return None
         changes = self._changes(batch, snapshot, rate)
         if changes.moves.keys() != changes.submit.keys():
             return None
+        lasts_s = None if rate is None else self._time_s(batch, changes, rate, snapshot)
+        if lasts_s is not None:
+            return late_reason(snapshot, lasts_s)
+        copies = any(set(move.after) - set(move.before) for move in changes.submit.values()) or bool(changes.places)
+        if copies and (ends := self._policy.window_end(snapshot)) is not None:
+            self._output.line(f"Batch {number}: its time is unknown, and {ends}: it may overrun the window")
+        return None
+
+    def _time_s(self, batch: ReassignmentPlan, changes: BatchChanges, rate: int, snapshot: RunSnapshot) -> float | None:
+        """Return the time of what a batch submits, seconds; None if it is unknown."""
         reading = self._control.read_logs(self._brokers_of(batch, snapshot), None)
         plan = ReassignmentPlan(tuple(a for a in batch if a.name in changes.submit))
         state, capacity = cluster_state_of_run(snapshot, reading.brokers), self._policy.throttles.capacity_bytes_per_s
-        lasts_s = plan_time_s(plan, state, rate, capacity)
-        return None if lasts_s is None else late_reason(snapshot, lasts_s)
+        return plan_time_s(plan, state, rate, capacity)
 
     def _brokers_of(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[int]:
         """Return the brokers that are up and have, or get, replicas of a batch."""
