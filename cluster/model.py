@@ -81,6 +81,7 @@ class Snapshot:
         topic_ids: id of each topic; it changes when a topic is deleted and recreated.
         topic_configs: configuration of topics as last read; a topic that could never be read is missing.
         ages_ms: age of each topic's partitions at the time of the snapshot, milliseconds.
+        reassignments_read: whether the reassignments were read; otherwise they are those of the snapshot before.
     """
 
     brokers: dict[int, Broker]
@@ -88,6 +89,7 @@ class Snapshot:
     topic_ids: dict[str, str]
     topic_configs: dict[str, TopicConfig] = field(default_factory=dict)
     ages_ms: dict[str, int] = field(default_factory=dict)
+    reassignments_read: bool = True
 
 
 @dataclass(frozen=True)

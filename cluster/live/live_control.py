@@ -91,6 +91,7 @@ class LiveClusterControl:
             self.read_logs(sorted(hosts & alive), placed).brokers if placed else {},
             rebalances_leaders(of_broker.balancing for of_broker in configs.values()),
             self._cluster.waits_for_kept(snapshot),
+            snapshot.reassignments_read,
         )
 
     def refresh(self, topics: Collection[str]) -> None:

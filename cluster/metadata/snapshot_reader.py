@@ -87,7 +87,8 @@ class SnapshotReader:
         partitions = _with_reassignments(cache.partitions(), reassignments)
         with_replicas = self._brokers(brokers, partitions)
         self._last_reassignments = reassignments
-        self._last = Snapshot(with_replicas, partitions, cache.ids(), configs, cache.ages_ms(began_s))
+        is_read = self._unread_since_s is None
+        self._last = Snapshot(with_replicas, partitions, cache.ids(), configs, cache.ages_ms(began_s), is_read)
         return self._last
 
     def mark_stale(self, topics: Collection[str]) -> None:

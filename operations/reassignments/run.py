@@ -153,7 +153,7 @@ class PlanRunner:
         planned = planned_run(
             batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
         )
-        planned = replace(planned, numbers=request.numbers)
+        planned = replace(planned, numbers=request.numbers, throttles=_throttle_policy(self._settings))
         # One of an earlier version is that of the plan alone. What changes nothing may be repeated.
         if fingerprint not in (None, of_plan, actual) and not planned.empty:
             rule = f"is {fingerprint}, but that of the plan is {actual} now: replicas have changed since the estimate"
@@ -224,22 +224,26 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
             reasons.append(f"producers write {rate_text(written)}, not less than {limit} (reassign.quiet_below)")
         return "; ".join(reasons)
 
-    def late_reason(snapshot: RunSnapshot, lasts_s: float) -> str | None:
-        """Batches begin in the window; one that is shorter than the window ends in it too."""
+    def window_end(snapshot: RunSnapshot) -> str | None:
         now_s, window = time.time(), quiet.window
         if window is None or not window.contains(now_s) or quiet.is_quiet(snapshot.cluster_write_bytes_per_s):
             return None
-        if not window.ends_too_early(now_s, lasts_s):
+        return f"{reassign.window} ends in {duration_text(window.left_s(now_s))} (reassign.window)"
+
+    def late_reason(snapshot: RunSnapshot, lasts_s: float) -> str | None:
+        """Batches begin in the window; one that is shorter than the window ends in it too."""
+        ends, window = window_end(snapshot), quiet.window
+        if ends is None or window is None or not window.ends_too_early(time.time(), lasts_s):
             return None
-        ends = f"{reassign.window} ends in {duration_text(window.left_s(now_s))} (reassign.window)"
         return f"it takes about {duration_text(lasts_s)}, and {ends}"
 
     return RunPolicy(
         throttle_bytes_per_s=request.rates.throttle_bytes_per_s,
         auto_up_to_bytes_per_s=request.auto_up_to_bytes_per_s,
-        throttles=ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity),
+        throttles=_throttle_policy(settings),
         blocked_reason=blocked_reason,
         late_reason=None if quiet.window is None else late_reason,
+        window_end=window_end,
         adopt=request.adopt,
         force=request.force,
         cancel_on_stop=request.cancel_on_stop,
@@ -250,6 +254,10 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
         command=again,
         numbers=request.numbers,
     )
+
+
+def _throttle_policy(settings: Settings) -> ThrottlePolicy:
+    return ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity)
 
 
 def is_finished(planned: PlannedRun) -> bool:

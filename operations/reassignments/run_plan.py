@@ -16,7 +16,7 @@ from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes, broker_roles_of
 from headroom.planning.reassignments.run.conditions import electable_leads, foreign_moves, partitions_text
 from headroom.planning.reassignments.run.journal import rate_subject
-from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
+from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s, slow_text
 from headroom.planning.reassignments.run.orders_first import (
     orders_first,
     require_present_orders,
@@ -27,6 +27,7 @@ from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.reassignments.validation import require_feasible, require_room, room_notes, waiting_notes
 from headroom.planning.throttles.rate_options import is_low
+from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, LogDirsRate, TopicPartition
 from headroom.schemas.text.amounts import rate_text
@@ -64,6 +65,7 @@ class PlannedRun:
         directories: moves between log directories of each batch, by broker.
         unchecked: what could not be checked of the plan, or depends on brokers that are down, in sentences.
         numbers: numbers of the batches.
+        throttles: margin of recommended throttles.
     """
 
     batches: Sequence[ReassignmentPlan]
@@ -75,6 +77,7 @@ class PlannedRun:
     directories: Sequence[Sequence[DirectoryEstimate]] = ()
     unchecked: Sequence[str] = ()
     numbers: BatchNumbers = field(default_factory=BatchNumbers)
+    throttles: ThrottlePolicy = field(default_factory=ThrottlePolicy)
 
     @property
     def throttle_bytes_per_s(self) -> int | None:
@@ -144,6 +147,7 @@ class PlannedRun:
             )
         if self.throttle_bytes_per_s is not None and any(self.required_bytes_per_s(c) is None for c in self.changes):
             notes.append("Write rates are unknown, so whether the throttle is enough is not checked.")
+        notes += self._notes_on_slow_throttles()
         rate = self.rates.log_dirs_bytes_per_s
         if rate is not None and rate < _LEAST_LOG_DIRS_BYTES_PER_S:
             notes.append("Below 0.1 MB/s Kafka does not keep the rate of moves between log directories.")
@@ -170,6 +174,12 @@ class PlannedRun:
         elif self.empty and self.to_elect:
             notes.append(f"Preferred leaders are elected, because others lead: {partitions_text(self.to_elect)}.")
         return notes
+
+    def _notes_on_slow_throttles(self) -> list[str]:
+        if self.throttle_bytes_per_s is None:
+            return []
+        text = slow_text((load for c in self.changes for load in self.limiting_loads(c)), self.throttles)
+        return [] if text is None else [text]
 
 
 def _higher_note(rates: Mapping[BrokerRole, int]) -> str:

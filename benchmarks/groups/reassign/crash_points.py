@@ -11,7 +11,8 @@ a partition of his own, at each look at the cluster. A batch of `headroom balanc
 - `reassign_crash_points`: pairs of steps at which a run and what followed it were killed.
 - `reassign_crash_points_left_behind`: rates, list entries, moves, and orders of replicas that in the end are neither
   those from before nor those of the plan.
-- `reassign_crash_points_foreign_changed`: rates, lists and moves of the second operator that are not as he left them.
+- `reassign_crash_points_foreign_changed`: rates, lists and moves of the second operator that are not as he left them,
+  and rates that were changed for a time after he had set them.
 - `specification_states`: different states of a journal that these runs reached, by the specification in
   `tests/support/journal_specification.py`.
 - `traces_checked`: journals of runs that were checked against it.
@@ -93,11 +94,13 @@ class _Foreign:
         rates: own rates of brokers.
         lists: throttled replica lists.
         target: target replicas of his own move; none if empty.
+        decided: rates that he has set during the run.
     """
 
     rates: dict[BrokerRate, int] = field(default_factory=lambda: dict(_RATES))
     lists: dict[ThrottledList, str] = field(default_factory=lambda: dict(_LISTS))
     target: tuple[int, ...] = ()
+    decided: set[BrokerRate] = field(default_factory=set)
 
 
 Act = Callable[[FakeReassignedCluster, _Foreign], None]
@@ -109,8 +112,9 @@ def _clear(cluster: FakeReassignedCluster, foreign: _Foreign) -> None:
 
 
 def _set_rate(rate: int, cluster: FakeReassignedCluster, foreign: _Foreign) -> None:
-    for broker in (1, 2):
-        cluster.rates[BrokerRole(broker, Role.LEADER)] = foreign.rates[BrokerRole(broker, Role.LEADER)] = rate
+    for name in (BrokerRole(1, Role.LEADER), BrokerRole(2, Role.LEADER)):
+        cluster.rates[name] = foreign.rates[name] = rate
+        foreign.decided.add(name)
 
 
 def _move(cluster: FakeReassignedCluster, foreign: _Foreign) -> None:
@@ -165,6 +169,8 @@ class _Play:
         policy = RunPolicy(_RATE, pause_s=0, adopt=True, cancel_on_stop=scene.stop, log_dirs_bytes_per_s=2 * _MB)
         self.stage = RunStage(cluster, batches, policy)
         self.looks = 0
+        # Requests before the second operator acted.
+        self._requests = 0
         self._cancels = 0
 
     def _look(self, cluster: FakeReassignedCluster) -> None:
@@ -175,6 +181,10 @@ class _Play:
         crash, cluster.crash = cluster.crash, Crash()
         if self.scene.act is not None:
             _ACTS[self.scene.act](cluster, self.foreign)
+            self._requests = len(cluster.requests)
+            if not self.stage.journal.kept:
+                # Rates from before the run are raised to its own, and set back.
+                self.foreign.decided.clear()
         if self.scene.stop:
             self.stage.stop.set()
         cluster.crash = crash
@@ -244,6 +254,11 @@ class _Play:
         cluster, foreign = self.stage.cluster, self.foreign
         changed = [f"rate {name}" for name, rate in foreign.rates.items() if cluster.rates.get(name) != rate]
         changed += [f"list {name}" for name, text in foreign.lists.items() if cluster.lists.get(name) != text]
+        for kind, what in cluster.requests[self._requests :]:
+            if kind == "rate":
+                name, requested = cast(tuple[BrokerRate, int | None], what)
+                if name in foreign.decided and requested != foreign.rates[name]:
+                    changed.append(f"rate {name} was set to {requested}")
         if foreign.target and cluster.partitions[_OTHERS].replicas != foreign.target:
             changed.append(f"{_OTHERS} is not moved")
         return changed

@@ -101,6 +101,7 @@ class RunPolicy:
         blocked_reason: returns why no batch may begin now; None if one may.
         late_reason: returns why no batch may begin now that takes so many seconds; None if one may. It is not asked
             about batches whose time is unknown. None: no batch is too late.
+        window_end: returns when the window ends in which batches begin now; None if they begin outside one.
         adopt: whether to run although reassignments of others are running.
         force: whether to run with a throttle that is known to be too low.
         cancel_on_stop: whether a stop takes back the current batch instead of waiting for its end.
@@ -119,6 +120,7 @@ class RunPolicy:
     throttles: ThrottlePolicy = field(default_factory=ThrottlePolicy)
     blocked_reason: Callable[[RunSnapshot], str | None] = lambda snapshot: None
     late_reason: Callable[[RunSnapshot, float], str | None] | None = None
+    window_end: Callable[[RunSnapshot], str | None] = lambda snapshot: None
     adopt: bool = False
     force: bool = False
     cancel_on_stop: bool = False

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
@@ -38,6 +39,7 @@ from headroom.planning.reassignments.run.journal import (
     StepKind,
     StepState,
     numbers_by_topic,
+    rates_by_subject,
 )
 from headroom.planning.reassignments.run.orders_first import leads_to_give_up, orders_first, without_passed_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
@@ -140,6 +142,10 @@ class ReassignmentExecutor:
             topics = {assignment.name.topic for batch in self._batches for assignment in batch}
             ids = {topic: start.topic_ids[topic] for topic in topics if topic in start.topic_ids}
             self._journal.record = record = replace(record, topic_ids=ids)
+        if not record.rates_before:
+            brokers = {broker for batch in self._batches for broker in self._brokers_of(batch, start)}
+            rates = {name: rate.in_force for name, rate in start.rates.items() if name.broker in brokers}
+            self._journal.record = record = replace(record, rates_before=rates)
         # What was lost before a crash, and since, counts against the cluster on which the run began.
         self._lost_before = (record.lost_before if self._began() else None) or start.lost
         if not self._policy.adopt and not self._began():
@@ -185,14 +191,18 @@ class ReassignmentExecutor:
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
                 snapshot = self._retry(f"batch {number}", self._control.read)
-            no_room = self._lack_of_room(number, batch, snapshot)
-            snapshot, reason = self._lasting_reason(number, changes.moves.keys(), snapshot)
-            reason = reason or no_room or self._reason_of_time(batch, snapshot)
+            snapshot, no_room = self._lack_of_room(number, batch, snapshot)
+            read = partial(self._retry, f"batch {number}", self._control.read)
+            snapshot, reason = self._lasting_reason(changes.moves.keys(), snapshot, read)
+            reason = reason or no_room or self._reason_of_time(number, batch, snapshot)
+            if reason is None and changes.moves:
+                read = partial(self._read_complete, number, whole, batch, start)
+                # The checks may have taken minutes, in which others change the cluster.
+                snapshot, reason = self._lasting_reason(changes.moves.keys(), read(), read)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
             if changes.moves:
-                snapshot = self._complete(number, whole, start, snapshot)
-                self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
+                self._run_batch(number, batch, snapshot)
             if (reason := self._reason_to_take_back()) is not None:
                 return f"batch {number} was taken back: {reason}"
             self._give_up_leads(number, batch)
@@ -242,19 +252,38 @@ class ReassignmentExecutor:
         elected = len(names) - len(self._elect_all(FIRST_ELECTIONS, names))
         self._output.line(f"Batch {number}: {elected} of {len(names)} leads are given up before the copies")
 
+    def _read_complete(
+        self, number: int, whole: ReassignmentPlan, batch: ReassignmentPlan, start: RunSnapshot
+    ) -> RunSnapshot:
+        """Return the cluster now, with every partition of a batch, and the rates of all brokers that it throttles.
+
+        Args:
+            number: number of the batch.
+            whole: the batch.
+            batch: the same without the orders that have passed.
+            start: the cluster when the run began.
+        """
+        snapshot = self._retry(f"batch {number}", self._control.read)
+        return self._with_known_rates(number, batch, self._complete(number, whole, start, snapshot))
+
     def _lasting_reason(
-        self, number: int, batch: Collection[TopicPartition], snapshot: RunSnapshot
+        self, batch: Collection[TopicPartition], snapshot: RunSnapshot, read: Callable[[], RunSnapshot]
     ) -> tuple[RunSnapshot, str | None]:
         """Return the newest snapshot, and why no batch may begin; None if one may.
 
         A broker's metadata may say for some seconds after a move has ended that replicas are not in sync.
+
+        Args:
+            batch: partitions of the batch that move, or are to.
+            snapshot: the cluster now.
+            read: returns the cluster later.
         """
         give_up_s = self._clock() + STALE_S
         while (reason := self._reason_to_end(batch, snapshot)) is not None:
             if self._stop.is_set() or self._clock() >= give_up_s:
                 break
             self._sleep(self._policy.poll_s)
-            snapshot = self._retry(f"batch {number}", self._control.read)
+            snapshot = read()
         return snapshot, reason
 
     def _reason_to_end(self, batch: Collection[TopicPartition], snapshot: RunSnapshot) -> str | None:
@@ -275,8 +304,10 @@ class ReassignmentExecutor:
             return None
         return lost_replicas(self._lost_before, snapshot) or self._policy.blocked_reason(snapshot)
 
-    def _lack_of_room(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
-        """Return which log directories or brokers have no room for a batch now; None if all have.
+    def _lack_of_room(
+        self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot
+    ) -> tuple[RunSnapshot, str | None]:
+        """Return the newest snapshot, and which log directories or brokers have no room for a batch; None if all have.
 
         Others may have used the room since the run was planned. What earlier batches have removed is deleted only some
         time after their end, which this waits for. A batch that goes on after a crash is not checked.
@@ -285,27 +316,39 @@ class ReassignmentExecutor:
         while True:
             changes = self._changes(batch, snapshot, None)
             if changes.moves.keys() != changes.submit.keys() or self._stop.is_set():
-                return None
+                return snapshot, None
             reason = self._room_now(number, batch, snapshot)
             if reason is None or self._clock() >= give_up_s:
-                return reason
+                return snapshot, reason
             self._output.note(f"batch {number}: {reason}; waiting until removed replicas are deleted")
             self._sleep(_ROOM_POLL_S)
             snapshot = self._retry(f"batch {number}", self._control.read)
 
-    def _reason_of_time(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
-        """Return why it is too late for a batch; None if it is not, if it has begun, or if its time is unknown."""
+    def _reason_of_time(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        """Return why it is too late for a batch; None if it is not, or if it has begun.
+
+        One whose time is unknown is not too late, but may overrun the window, which is reported.
+        """
         rate, late_reason = self._policy.throttle_bytes_per_s, self._policy.late_reason
-        if rate is None or late_reason is None:
+        if late_reason is None:
             return None
         changes = self._changes(batch, snapshot, rate)
         if changes.moves.keys() != changes.submit.keys():
             return None
+        lasts_s = None if rate is None else self._time_s(batch, changes, rate, snapshot)
+        if lasts_s is not None:
+            return late_reason(snapshot, lasts_s)
+        copies = any(set(move.after) - set(move.before) for move in changes.submit.values()) or bool(changes.places)
+        if copies and (ends := self._policy.window_end(snapshot)) is not None:
+            self._output.line(f"Batch {number}: its time is unknown, and {ends}: it may overrun the window")
+        return None
+
+    def _time_s(self, batch: ReassignmentPlan, changes: BatchChanges, rate: int, snapshot: RunSnapshot) -> float | None:
+        """Return the time of what a batch submits, seconds; None if it is unknown."""
         reading = self._control.read_logs(self._brokers_of(batch, snapshot), None)
         plan = ReassignmentPlan(tuple(a for a in batch if a.name in changes.submit))
         state, capacity = cluster_state_of_run(snapshot, reading.brokers), self._policy.throttles.capacity_bytes_per_s
-        lasts_s = plan_time_s(plan, state, rate, capacity)
-        return None if lasts_s is None else late_reason(snapshot, lasts_s)
+        return plan_time_s(plan, state, rate, capacity)
 
     def _brokers_of(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[int]:
         """Return the brokers that are up and have, or get, replicas of a batch."""
@@ -382,6 +425,7 @@ class ReassignmentExecutor:
             "topic_ids": dict(self._journal.record.topic_ids),
             "offline": numbers_by_topic(self._lost_before.offline),
             "under_replicated": numbers_by_topic(self._lost_before.under_replicated),
+            "rates": rates_by_subject(self._journal.record.rates_before),
         }
         self._journal.write(
             [JournalStep(StepKind.RUN, StepState.INTENDED, self._fingerprint, None, json.dumps(options))]

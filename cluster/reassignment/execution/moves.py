@@ -90,7 +90,7 @@ class RunMoves:
             elif partition is not None and partition.moving:
                 self._elsewhere_s.pop(name, None)
                 continue
-            elif self._may_be_stale(name, () if partition is None else partition.replicas, target):
+            elif self._may_be_stale(name, () if partition is None else partition.replicas, target, snapshot):
                 stale.add(name.topic)
                 continue
             replicas = () if partition is None else partition.replicas
@@ -103,10 +103,14 @@ class RunMoves:
         self._journal.write(steps)
         return elsewhere
 
-    def _may_be_stale(self, name: TopicPartition, replicas: tuple[int, ...], target: tuple[int, ...]) -> bool:
-        if replicas == target:
+    def _may_be_stale(
+        self, name: TopicPartition, replicas: tuple[int, ...], target: tuple[int, ...], snapshot: RunSnapshot
+    ) -> bool:
+        # While no controller answers, the reassignments are those of the look before, perhaps from before a submission,
+        # and the replicas are what brokers have heard of until then.
+        if replicas == target or not snapshot.reassignments_read:
             self._elsewhere_s.pop(name, None)
-            return False
+            return replicas != target
         return self._clock() - self._elsewhere_s.setdefault(name, self._clock()) < STALE_S
 
     def cancel(self, originals: Mapping[TopicPartition, tuple[int, ...] | None]) -> dict[TopicPartition, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -17,8 +16,10 @@ from headroom.planning.reassignments.run.changes import (
     cleared_throttle,
     entries_to_remove,
     is_changed_by_others,
+    lowered_by_others,
     rate_restoration,
     rates_to_set,
+    unknown_rates,
     wanted_rates,
 )
 from headroom.planning.reassignments.run.conditions import partitions_text
@@ -32,20 +33,23 @@ from headroom.planning.reassignments.run.journal import (
     rate_subject,
 )
 from headroom.planning.reassignments.run.loads import (
+    enough_bytes_per_s,
     lasting_required_bytes_per_s,
     loads_during,
     loads_now,
     loads_of_batch,
     required_bytes_per_s,
     short_throttles,
+    slow_text,
 )
-from headroom.planning.reassignments.run.record import Submission
+from headroom.planning.reassignments.run.record import RunState, Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.rate_options import rate_options
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.names import broker_names
 
 
 class RunThrottle:
@@ -71,6 +75,11 @@ class RunThrottle:
         self._reported: set[tuple[BrokerRole, float | None]] = set()
         # Rates of others that were in force when the current batch began, and were enough.
         self._of_others: frozenset[BrokerRate] = frozenset()
+        # Rates that others have lowered during the run, as they were named last.
+        self._lowered: Mapping[BrokerRate, int] = {}
+        # Rates that the look before could not read, and those of them that were named.
+        self._unknown: frozenset[BrokerRate] = frozenset()
+        self._named_unknown: frozenset[BrokerRate] = frozenset()
         # What the look before found cleared, and what was left cleared.
         self._cleared = self._left = ClearedThrottle()
         self.cleared_reason: str | None = None
@@ -81,17 +90,22 @@ class RunThrottle:
         Raises:
             HeadroomError: the rate is too low for the batch, and the policy neither raises nor forces it.
         """
-        rate = self._policy.throttle_bytes_per_s
+        # Not that of an earlier batch, which may have been raised.
+        rate = self._rate = self._policy.throttle_bytes_per_s
         if rate is None:
             return None
-        short = short_throttles(loads_of_batch(snapshot, changes.moves, changes.rates))
+        loads = loads_of_batch(snapshot, changes.moves, changes.rates)
+        short = short_throttles(loads)
         if not short:
+            slow = slow_text(loads, self._policy.throttles)
+            if slow is not None:
+                self._output.line(slow)
             return rate
         greatest = max(short, key=required_bytes_per_s)
         needed = required_bytes_per_s(greatest)
-        enough = self._enough_for(short)
+        enough = enough_bytes_per_s(short, self._policy.throttles)
         up_to = self._policy.auto_up_to_bytes_per_s
-        if up_to is not None and up_to > needed:
+        if up_to is not None and up_to > needed and not self._are_changed_by_others(short, snapshot):
             self._rate = max(rate, min(enough, up_to))
             return self._rate
         who = f"broker {greatest.broker} as {greatest.role.value}"
@@ -102,6 +116,12 @@ class RunThrottle:
         words = " ".join(rate_options({"--throttle": enough}))
         remedy = f"Run with {words} or more, in smaller batches, or with --force."
         raise HeadroomError("--throttle", rule, remedy)
+
+    def _are_changed_by_others(self, loads: Collection[ThrottleLoad], snapshot: RunSnapshot) -> bool:
+        """Return whether others have changed a rate of these loads: it stays, whatever the rate of the batch is."""
+        rates, record = snapshot.rates, self._journal.record
+        names = {load.broker_role for load in loads} & rates.keys()
+        return any(is_changed_by_others(name, rates[name], record) for name in names)
 
     def apply(self, changes: BatchChanges, snapshot: RunSnapshot) -> None:
         """Append the entries and set the rates of a batch.
@@ -150,6 +170,8 @@ class RunThrottle:
         copying = copying_brokers(placing, snapshot)
         wanted = wanted_rates(moves, copying, self._rate, self._policy.log_dirs_bytes_per_s)
         missing = rates_to_set(wanted, snapshot, record)
+        self._report_lowered(lowered_by_others(wanted, snapshot, record))
+        self._report_unknown(frozenset(unknown_rates(wanted, snapshot)))
         theirs = self._of_others | record.rates.keys()
         self._change({name: rate for name, rate in missing.items() if name not in theirs})
         self._look_for_cleared(moves, wanted.keys() & theirs, missing, snapshot)
@@ -241,14 +263,33 @@ class RunThrottle:
     def _raised_rate(self, load: ThrottleLoad, snapshot: RunSnapshot) -> PlannedRate | None:
         """Return the rate to which the run may raise a throttle that is too low; None if it may not."""
         up_to, now = self._policy.auto_up_to_bytes_per_s, snapshot.rates[load.broker_role]
-        if up_to is None or is_changed_by_others(self._journal.record.rates.get(load.broker_role), now):
+        if up_to is None or is_changed_by_others(load.broker_role, now, self._journal.record):
             return None
-        wanted = min(self._enough_for([load]), up_to)
+        wanted = min(enough_bytes_per_s([load], self._policy.throttles), up_to)
         return PlannedRate(now.own, wanted) if now.in_force is not None and wanted > now.in_force else None
 
-    def _enough_for(self, short: Collection[ThrottleLoad]) -> int:
-        """Return the rate that is enough for some loads, with the margin, also once dead brokers are back."""
-        return math.ceil(self._policy.throttles.with_margin(max(map(lasting_required_bytes_per_s, short))))
+    def _report_unknown(self, unknown: frozenset[BrokerRate]) -> None:
+        """Name brokers that do not report their rates, once two looks agree: a single answer may be missing."""
+        confirmed, self._unknown = unknown & self._unknown, unknown
+        new = confirmed - self._named_unknown
+        self._named_unknown = confirmed
+        if new:
+            names = broker_names(sorted({name.broker for name in new}))
+            self._output.line(
+                f"The throttle rates of {names} were not reported: until they are, partitions may move there without "
+                "their throttle."
+            )
+
+    def _report_lowered(self, lowered: Mapping[BrokerRate, int]) -> None:
+        """Name rates that others have lowered during the run, unless they were named with the same value."""
+        new: dict[int, list[BrokerRate]] = {}
+        for name, rate in lowered.items():
+            if self._lowered.get(name) != rate:
+                new.setdefault(rate, []).append(name)
+        self._lowered = lowered
+        for rate, names in sorted(new.items()):
+            text = ", ".join(map(rate_subject, names))
+            self._output.line(f"The rate of {text} stays at {rate_text(rate)}: others have changed it during the run.")
 
     def _report(self, short: Collection[ThrottleLoad]) -> None:
         reported = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
@@ -258,7 +299,7 @@ class RunThrottle:
             return
         needed, lasting = (max(map(rate, short)) for rate in (required_bytes_per_s, lasting_required_bytes_per_s))
         later = f", and {_rate_or_none(lasting)} once dead brokers are back" if lasting > needed else ""
-        enough = self._enough_for(short)
+        enough = enough_bytes_per_s(short, self._policy.throttles)
         names = ", ".join(rate_subject(load.broker_role) for load in new)
         command = self._output.raise_command(enough, sorted({load.broker for load in short}))
         self._output.line(
@@ -292,6 +333,10 @@ class RunThrottle:
             HeadroomError: the journal cannot be written.
         """
         plan = rate_restoration(self._journal.record.rates, snapshot)
+        if self._journal.record.state is RunState.UNFINISHED:
+            # Killed before the end, the run must not take these for rates that others have set back.
+            back = {name: rate for name, rate in plan.restore.items() if rate.after is not None}
+            self._journal.write(_rate_steps(back, StepState.INTENDED))
         failures = self._control.set_rates({n: r.after for n, r in plan.restore.items()}) if plan.restore else {}
         restored: dict[BrokerRate, PlannedRate] = {
             name: rate for name, rate in plan.restore.items() if name.broker not in failures
@@ -299,9 +344,13 @@ class RunThrottle:
         ended = {name: PlannedRate(None, self._journal.record.rates[name].before) for name in plan.ended}
         kept = {name: PlannedRate(None, now.own) for name, now in plan.kept.items()}
         self._journal.write(_rate_steps({**restored, **ended, **kept}, StepState.UNDONE))
-        if plan.ended:
-            names = ", ".join(rate_subject(name) for name in plan.ended)
+        cleared = [name for name, rate in ended.items() if rate.after is None]
+        if cleared:
+            names = ", ".join(map(rate_subject, cleared))
             self._output.line(f"The rate of {names} was taken back before: the last copies may have had no throttle.")
+        if len(cleared) < len(ended):
+            names = ", ".join(rate_subject(name) for name in ended if name not in cleared)
+            self._output.line(f"The rate of {names} was set back before the end of the run.")
         for name, now in plan.kept.items():
             self._output.line(
                 f"The rate of {rate_subject(name)} stays at {_rate_or_none(now.own)}: it was changed since the run "

@@ -212,18 +212,19 @@ def rates_to_set(
     Args:
         wanted: rate of each broker and role, bytes per second; where others have set a higher one, that stays.
         snapshot: the cluster now.
-        record: the run so far; a rate of it that others have changed since stays, unless nothing limits now.
+        record: the run so far; a rate that others have changed since stays, unless nothing limits now.
     """
     rates: dict[BrokerRate, PlannedRate] = {}
     for name, least in sorted(wanted.items()):
         now, own = snapshot.rates.get(name), record.rates.get(name)
         # A broker that is down takes no rate, and copies nothing. See ``unknown_rates`` for one that is up.
-        if now is None or (now.in_force is not None and is_changed_by_others(own, now)):
+        if now is None or (now.in_force is not None and is_changed_by_others(name, now, record)):
             continue
         if own is not None and now.own in own.own:
             # Not below what was in force before the run.
             least = max(least, own.before or 0)
-            is_enough = now.own == least
+            # Set again otherwise, because a crash came before the journal had it.
+            is_enough = now.own == least and own.confirmed
         else:
             is_enough = now.in_force is not None and now.in_force >= least
         if not is_enough:
@@ -296,9 +297,37 @@ def broker_roles_of(moves: Mapping[TopicPartition, Submission]) -> frozenset[Bro
     )
 
 
-def is_changed_by_others(own: OwnRate | None, now: RateInForce) -> bool:
-    """Return whether a rate that a run has set was changed since; false if the run has set none."""
-    return own is not None and now.own != own.before and now.own not in own.own
+def is_changed_by_others(name: BrokerRate, now: RateInForce, record: RecordedRun) -> bool:
+    """Return whether others have changed a rate since a run has set it or, if it has set none, since it began.
+
+    A rate that is as before the run counts only if the broker had confirmed another one. One that is gone was cleared.
+    """
+    own = record.rates.get(name)
+    if own is None:
+        return name in record.rates_before and now.in_force != record.rates_before[name]
+    if now.own in own.own:
+        return False
+    return now.own != own.before or (own.confirmed and now.own is not None)
+
+
+def lowered_by_others(
+    wanted: Mapping[BrokerRate, int], snapshot: RunSnapshot, record: RecordedRun
+) -> dict[BrokerRate, int]:
+    """Return the rates in force, bytes per second, that others have set during the run below the wanted ones.
+
+    Args:
+        wanted: rate of each broker and role, bytes per second.
+        snapshot: the cluster now.
+        record: the run so far.
+    """
+    lowered = {}
+    for name, least in sorted(wanted.items()):
+        now = snapshot.rates.get(name)
+        if now is None or now.in_force is None or now.in_force >= least:
+            continue
+        if is_changed_by_others(name, now, record):
+            lowered[name] = now.in_force
+    return lowered
 
 
 def entries_to_remove(record: RecordedRun, snapshot: RunSnapshot) -> dict[ThrottledList, frozenset[Entry]]:

@@ -140,6 +140,17 @@ def rate_of_subject(subject: str) -> BrokerRate | None:
     return LogDirsRate(broker) if role == DirectoryRole.LOG_DIRS.value else BrokerRole(broker, Role(role))
 
 
+def rates_by_subject(rates: Mapping[BrokerRate, int | None]) -> dict[str, int | None]:
+    """Return rates by their subject, for the options of a run."""
+    return {rate_subject(name): rate for name, rate in sorted(rates.items())}
+
+
+def rates_of_subjects(rates: Mapping[str, int | None]) -> dict[BrokerRate, int | None]:
+    """Return the rates of ``rates_by_subject``."""
+    by_rate = ((rate_of_subject(subject), rate) for subject, rate in rates.items())
+    return {name: rate for name, rate in by_rate if name is not None}
+
+
 def list_of_subject(subject: str) -> ThrottledList | None:
     """Return the list of a subject; None if it is not a list."""
     match = _LIST.fullmatch(subject)

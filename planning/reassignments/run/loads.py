@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from headroom.planning.quotas.load import (
@@ -15,12 +16,14 @@ from headroom.planning.quotas.load import (
 )
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.run.changes import PlannedRate, broker_roles_of, entries_of
-from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.journal import ThrottledList, rate_subject
 from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
-from headroom.schemas.alerts import TOO_LOW
+from headroom.schemas.alerts import TOO_LOW, Verdict
 from headroom.schemas.keys import BrokerRate, BrokerRole, Role, TopicPartition
+from headroom.schemas.text.amounts import rate_text
 
 
 def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:
@@ -36,6 +39,34 @@ def required_bytes_per_s(load: ThrottleLoad) -> float:
 def lasting_required_bytes_per_s(load: ThrottleLoad) -> float:
     """Return the rate that a throttle has to exceed once dead brokers are back too, as far as it is known."""
     return lasting_rate(required_bytes_per_s(load), load.down_required_bytes_per_s) or 0.0
+
+
+def enough_bytes_per_s(loads: Iterable[ThrottleLoad], throttles: ThrottlePolicy) -> int:
+    """Return the rate that is enough for some loads, with the margin, also once dead brokers are back."""
+    return math.ceil(throttles.with_margin(max(map(lasting_required_bytes_per_s, loads))))
+
+
+def slow_text(loads: Iterable[ThrottleLoad], throttles: ThrottlePolicy) -> str | None:
+    """Return that throttles do not exceed what is required, with the rate that fits; None if no load is slow.
+
+    Such a batch is not refused, because its replicas still gain. ``headroom plan`` says the same of it.
+
+    Args:
+        loads: loads on the throttles of a batch.
+        throttles: margin of recommended throttles.
+    """
+    slow = [load for load in loads if load.verdict is Verdict.SLOW]
+    if not slow:
+        return None
+    greatest = max(slow, key=required_bytes_per_s)
+    names = list(dict.fromkeys(rate_subject(load.broker_role) for load in slow))
+    require = "requires" if len(names) == 1 else "require up to"
+    rate, required = rate_text(greatest.throttle_bytes_per_s), rate_text(required_bytes_per_s(greatest))
+    recommended = rate_text(enough_bytes_per_s(slow, throttles))
+    return (
+        f"Does not fit: at {rate} the move is too slow; {', '.join(names)} {require} {required}. "
+        f"Recommended: {recommended}."
+    )
 
 
 def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:

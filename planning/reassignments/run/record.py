@@ -20,6 +20,7 @@ from headroom.planning.reassignments.run.journal import (
     partition_of_subject,
     partitions_of_numbers,
     rate_of_subject,
+    rates_of_subjects,
     replica_of_subject,
     replicas_of_text,
 )
@@ -60,10 +61,12 @@ class OwnRate:
     Attributes:
         before: the broker's own rate before the run, bytes per second; None if none was set.
         own: every rate that the run set, or was about to set.
+        confirmed: whether the broker has read one of them back, in this part of the run.
     """
 
     before: int | None
     own: frozenset[int]
+    confirmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,8 @@ class RecordedRun:
         damaged_rows: numbers of its rows that cannot be understood, or that a disk has lost: what they set is unknown.
         topic_ids: ids of the plan's topics when the run began; empty if they are unknown.
         lost_before: partitions with lost replicas when the run began, or went on after an early end; None if unknown.
+        rates_before: rates in force then on the brokers of the plan, bytes per second, None for none; an unknown one is
+            missing, and all are if the run has ended.
         interrupted: interrupted cancellations of all commands, for a run that is about to begin or to go on.
         requests: number of the request that submitted each partition last, in the order of time: one for each batch, or
             more after an interruption.
@@ -163,6 +168,7 @@ class RecordedRun:
     damaged_rows: frozenset[int] = frozenset()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     lost_before: LostReplicas | None = None
+    rates_before: Mapping[BrokerRate, int | None] = field(default_factory=dict)
     interrupted: Mapping[TopicPartition, Interrupted] = field(default_factory=dict)
     requests: Mapping[TopicPartition, int] = field(default_factory=dict)
 
@@ -335,19 +341,21 @@ class _Fold:
             self._damaged_rows.add(row.seq)
 
     def _add_run(self, row: JournalRow, state: StepState) -> None:
-        self._record = replace(self._record, state=_STATES[state])
+        self._record = replace(self._record, state=_STATES[state], rates_before={})
+        self._rates = {name: replace(own, confirmed=False) for name, own in self._rates.items()}
         if state is StepState.INTENDED:
             self._record = replace(
                 self._record, cluster=row.cluster, command=row.command, fingerprint=row.subject, by=row.by
             )
             options = options_of(row)
-            # A journal of an older version has neither.
+            # A journal of an older version has none of these.
             if "topic_ids" in options:
                 self._record = replace(self._record, topic_ids=dict(options["topic_ids"]))
             offline, out_of_sync = options.get("offline"), options.get("under_replicated")
             if offline is not None and out_of_sync is not None:
                 lost = LostReplicas(partitions_of_numbers(offline), partitions_of_numbers(out_of_sync))
                 self._record = replace(self._record, lost_before=lost)
+            self._record = replace(self._record, rates_before=rates_of_subjects(options.get("rates") or {}))
 
     def _add_list(self, row: JournalRow, state: StepState) -> None:
         name, listed = list_of_subject(row.subject), parse_replica_list(row.after)
@@ -365,6 +373,8 @@ class _Fold:
             return
         if state is StepState.UNDONE:
             self._rates.pop(name, None)
+        elif state is StepState.DONE and name in self._rates:
+            self._rates[name] = replace(self._rates[name], confirmed=True)
         elif state is StepState.INTENDED and row.after is not None:
             before = None if row.before is None else int(row.before)
             earlier = self._rates.get(name, OwnRate(before, frozenset()))

@@ -59,6 +59,7 @@ class RunSnapshot:
         auto_leader_rebalance: whether Kafka gives leads to preferred leaders by itself; None if unknown.
         waits_for_kept: whether reassignments end only once every replica that stays is in sync, as before Kafka 4.3;
             None if unknown.
+        reassignments_read: whether the reassignments were read; otherwise they are those of the look before.
     """
 
     partitions: Mapping[TopicPartition, PartitionPlacement]
@@ -71,6 +72,7 @@ class RunSnapshot:
     logs: Mapping[int, BrokerLogs] = field(default_factory=dict)
     auto_leader_rebalance: bool | None = None
     waits_for_kept: bool | None = None
+    reassignments_read: bool = True
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:

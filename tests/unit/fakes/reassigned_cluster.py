@@ -56,6 +56,7 @@ class FakeReassignedCluster:
         crash: kills the process at a step.
         on_look: called at every look.
         stale: looks after each reassignment request that still show the partitions from before it.
+        unread: whether these looks have not read the reassignments, because no controller answers.
         offline: partitions with an offline replica.
         requests: changes that were requested.
         left: looks until the reassignment of a partition ends.
@@ -94,6 +95,7 @@ class FakeReassignedCluster:
     left: dict[TopicPartition, int] = field(default_factory=dict)
     elected: list[TopicPartition] = field(default_factory=list)
     stale: int = 0
+    unread: bool = False
     paths: dict[ReplicaKey, str] = field(default_factory=dict)
     futures: dict[ReplicaKey, tuple[str, int]] = field(default_factory=dict)
     kept: dict[ReplicaKey, str] = field(default_factory=dict)
@@ -122,7 +124,8 @@ class FakeReassignedCluster:
             raise HeadroomError("the cluster", "did not answer", "Wait.")
         looks, before = self._shown
         self._shown = (looks - 1, before)
-        return self.snapshot(before if looks > 0 else self.partitions)
+        shown = self.snapshot(before if looks > 0 else self.partitions)
+        return replace(shown, reassignments_read=not (self.unread and looks > 0))
 
     def snapshot(self, partitions: Mapping[TopicPartition, PartitionPlacement]) -> RunSnapshot:
         shown = {n: p for n, p in {**partitions, **self._cached}.items() if n.topic not in self.hidden_topics}

@@ -350,6 +350,23 @@ def test_an_order_alone_copies_nothing_and_has_no_note_on_throttles(plan: str) -
         assert of(run("run", plan, *rates, "--format", "json"))["notes"] == []
 
 
+def test_a_throttle_that_a_plan_calls_too_slow_is_named_before_the_run_and_in_its_progress(
+    cluster: FakeReassignedCluster, plan: str
+) -> None:
+    # 12 partitions of 0.25 MB/s with one replica. 2.9 MB/s do not exceed 3, but whole responses pass, and so it gains.
+    names = [TopicPartition("orders", number) for number in range(12)]
+    cluster.partitions = {n: PartitionPlacement(*n, 1, (1,), (1,), write_bytes_per_s=250_000.0) for n in names}
+    rows = [{"topic": "orders", "partition": name.partition, "replicas": [3]} for name in names]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    note = (
+        "Does not fit: at 2.90 MB/s the move is too slow; broker 1 as leader, broker 3 as follower require up to "
+        "3.00 MB/s. Recommended: 3.60 MB/s."
+    )
+    assert of(run("run", plan, "--throttle", "2.9MB", "--format", "json"))["notes"] == [note]
+    assert run("run", plan, "--throttle", "2.9MB", "--execute", "--yes").stderr.count(note) == 2
+    assert replicas(cluster)[11] == [3]
+
+
 @pytest.mark.usefixtures("cluster")
 def test_a_batch_of_a_proposal_has_its_number_in_all_texts(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = RunOptions(RunRequest(RunRates(None), numbers=BatchNumbers(2, 5)), "w", execute=True, yes=True)

@@ -11,6 +11,7 @@ from headroom.cluster.reassignment.execution.control import RunPolicy
 from headroom.operations.reassignments import run as runs
 from headroom.operations.reassignments.run import RunRequest, run_policy
 from headroom.operations.reassignments.run_plan import RunRates
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.config import ReassignSettings, Settings
 from headroom.schemas.keys import TopicPartition
@@ -58,6 +59,24 @@ def test_a_batch_whose_time_is_unknown_or_that_has_begun_is_not_late() -> None:
     assert begun.replicas()["t", 0] == (3, 2)
 
 
+@pytest.mark.parametrize("throttle", [None, RATE])
+def test_before_a_batch_of_unknown_time_the_run_says_that_it_may_overrun_the_window(throttle: int | None) -> None:
+    stage = staged(lambda snapshot, lasts_s: None)
+    # The second batch only changes the order of replicas.
+    stage.batches[1] = ReassignmentPlan((TargetAssignment(B, (2, 1)),))
+    for name, partition in stage.cluster.partitions.items():
+        rate = 0.0 if throttle is None else None
+        stage.cluster.partitions[name] = replace(partition, write_bytes_per_s=rate)
+    ends = "22:00-06:00 ends in 1 h (reassign.window)"
+    policy = replace(stage.policy, throttle_bytes_per_s=throttle, window_end=lambda snapshot: ends)
+    assert stage.run(policy=policy).stopped is None
+    lines = [line for line in stage.lines if "window" in line]
+    assert lines == [f"Batch 1: its time is unknown, and {ends}: it may overrun the window"]
+    outside = staged(lambda snapshot, lasts_s: None)
+    assert outside.run(policy=replace(policy, window_end=lambda snapshot: None)).stopped is None
+    assert [line for line in outside.lines if "window" in line] == []
+
+
 def test_a_destination_that_is_down_makes_the_time_unknown_and_no_error() -> None:
     stage = staged(lambda snapshot, lasts_s: "late" if lasts_s > 1e6 else None)
     stage.cluster.alive.discard(3)
@@ -84,8 +103,11 @@ def test_what_is_shorter_than_the_window_ends_in_it(
     hours, minutes = map(int, at.split(":"))
     monkeypatch.setattr(runs.time, "time", lambda: hours * 3600.0 + minutes * 60)
     settings = Settings(reassign=ReassignSettings(window="22:00-06:00", quiet_below=1e6))
-    late_reason = run_policy(settings, RunRequest(RunRates(RATE)), "").late_reason
+    policy = run_policy(settings, RunRequest(RunRates(RATE)), "")
+    late_reason = policy.late_reason
     assert late_reason is not None
+    assert (policy.window_end(SNAPSHOT) is not None) == (hours < 6)
+    assert policy.window_end(replace(SNAPSHOT, cluster_write_bytes_per_s=1000.0)) is None
     text = "it takes about 1 h, and 22:00-06:00 ends in 1 min (reassign.window)"
     assert late_reason(SNAPSHOT, lasts_s) == (text if late else None)
     # Where producers write little, it may begin at any time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -18,6 +19,7 @@ from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, BrokerRole, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage
@@ -149,6 +151,128 @@ def test_a_rate_that_others_lower_while_partitions_move_stays_as_they_set_it() -
     stage.run()
     assert stage.cluster.rates[name] == low
     assert ("rate", (name, RATE)) not in stage.cluster.requests
+
+
+def setting_once(stage: Stage, name: BrokerRate, rate: int) -> list[int]:
+    """Let others set a rate in the first batch, once its throttle is in force; return the number of requests then."""
+    requests: list[int] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left and not requests:
+            cluster.rates[name] = rate
+            requests.append(len(cluster.requests))
+
+    stage.cluster.on_look = look
+    return requests
+
+
+def rates_requested(cluster: FakeReassignedCluster, name: BrokerRate, since: int = 0) -> list[object]:
+    """Return the requests of a rate, except for the first ones of all requests."""
+    found = [what for kind, what in cluster.requests[since:] if kind == "rate"]
+    return [what for what in found if isinstance(what, tuple) and what[0] == name]
+
+
+# A rate of others that was enough and that they lower, and one of the run that they set back to what it was before.
+LOWERED = [(BrokerRole(2, LEADER), 2 * MB), (BrokerRole(1, LEADER), 4 * MB)]
+
+
+@pytest.mark.parametrize(("name", "low"), LOWERED)
+def test_a_rate_that_others_lower_in_one_batch_stays_so_in_the_next_also_after_a_crash(
+    name: BrokerRate, low: int
+) -> None:
+    for step in range(STEPS + 1):
+        stage = Stage()
+        requests = setting_once(stage, name, low)
+        with suppress(Killed):
+            stage.run(step)
+        stage.go_on()
+        assert rates_requested(stage.cluster, name, requests[0]) == []
+        assert stage.cluster.rates == {**fresh().rates, name: low}
+        line = f"The rate of broker {name.broker} as leader stays at {low // MB}.00 MB/s: others have changed it"
+        assert [found for found in stage.lines if found.startswith(line)] != []
+        assert stage.replicas() == AFTER
+        assert stage.left_behind() == []
+
+
+def test_a_rate_that_others_lower_is_named_once() -> None:
+    stage = Stage()
+    stage.cluster.looks = 8
+    setting_once(stage, BrokerRole(2, LEADER), 2 * MB)
+    stage.run()
+    line = "The rate of broker 2 as leader stays at 2.00 MB/s: others have changed it during the run."
+    assert stage.lines.count(line) == 1
+
+
+def test_a_rate_that_others_lower_is_not_raised_with_the_throttle_of_the_run() -> None:
+    # a-1 is written with 8 MB/s, so broker 2 sends 16 MB/s once broker 4 copies it too. Its 40 MB/s were enough.
+    name, policy = BrokerRole(2, LEADER), RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB)
+    stage = Stage(batches=[plan(("a", 1)), BATCHES[1]])
+    for partition in BEFORE:
+        written(stage.cluster, partition, 8.0 * MB if partition == ("a", 1) else 0.0)
+
+    def lower(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 1) in cluster.left:
+            written(cluster, ("a", 1), 8.0 * MB)
+            cluster.rates[name] = 2 * MB
+
+    stage.cluster.looks = 4
+    stage.cluster.on_look = lower
+    stage.run(policy=policy)
+    assert rates_requested(stage.cluster, name) == []
+    assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
+    assert [line for line in stage.lines if line.startswith("The throttle of broker 2 as leader has become too low")]
+
+
+def test_a_batch_under_a_rate_of_others_that_is_too_low_does_not_begin_and_the_same_command_sets_it() -> None:
+    name, policy = BrokerRole(2, LEADER), RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB)
+    stage = Stage(batches=[plan(("c", 0)), plan(("a", 1))])
+    for partition in BEFORE:
+        written(stage.cluster, partition, 8.0 * MB if partition == ("a", 1) else 0.0)
+
+    def lower(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("c", 0) in cluster.left:
+            cluster.rates[name] = 2 * MB
+
+    stage.cluster.on_look = lower
+    with pytest.raises(HeadroomError, match=r"2\.00 MB/s is too low: broker 2 as leader must exceed 16\.00 MB/s"):
+        stage.run(policy=policy)
+    assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
+    # Given again, the command has seen that rate.
+    assert stage.run(policy=policy).stopped is None
+    assert ("rate", (name, 19_200_000)) in stage.cluster.requests
+    assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
+
+
+def test_killed_while_it_gives_its_rates_back_the_run_sets_them_again_for_the_next_batch() -> None:
+    slow: list[int] = []
+
+    def stage() -> Stage:
+        made = Stage()
+
+        def look(cluster: FakeReassignedCluster) -> None:
+            moving = [cluster.partitions[name] for name in cluster.left if cluster.partitions[name].adding]
+            rates = [cluster.rates.get(BrokerRole(b, LEADER), 0) for partition in moving for b in partition.before]
+            slow.extend(rate for rate in rates if rate < RATE)
+            if TopicPartition("a", 0) in cluster.left and not stopped:
+                stopped.append(True)
+                made.stop.set()
+
+        stopped: list[bool] = []
+        made.cluster.on_look = look
+        return made
+
+    for step in range(1, stage().steps() + 1):
+        one = stage()
+        with pytest.raises(Killed):
+            one.run(step)
+        one.stop.clear()
+        one.go_on()
+        if one.replicas() != AFTER:
+            # It was stopped in the meantime.
+            one.stop.clear()
+            one.run()
+        assert slow == []
+        assert_as_without_a_crash(one)
 
 
 def clearing(stage: Stage, at: Collection[int], cleared: Callable[[FakeReassignedCluster], None]) -> None:
@@ -569,11 +693,10 @@ def test_no_further_batch_begins_after_a_lost_replica_or_outside_the_window() ->
 
     lost.cluster.on_look = lose
     assert lost.run().stopped == "batch 2 did not begin: replicas of c-0 are no longer in sync"
-    looks: list[int] = []
 
-    def blocked(snapshot: object) -> str | None:
-        looks.append(1)
-        return "it is not 22:00-06:00 now" if len(looks) > 1 else None
+    def blocked(snapshot: RunSnapshot) -> str | None:
+        is_at_target = snapshot.partitions[TopicPartition("a", 0)].replicas == AFTER["a", 0]
+        return "it is not 22:00-06:00 now" if is_at_target else None
 
     assert closed.run(policy=RunPolicy(RATE, blocked_reason=blocked, pause_s=0)).stopped == (
         "batch 2 did not begin: it is not 22:00-06:00 now"
@@ -621,6 +744,80 @@ def test_a_batch_waits_until_replicas_that_an_earlier_one_removed_are_deleted() 
     assert stage.run().stopped is None
     assert_as_without_a_crash(stage)
     assert 60 <= stage.time.now_s < 100
+
+
+def waiting_for_room(act: Callable[[FakeReassignedCluster], None]) -> Stage:
+    """Return a stage whose batch 2 waits 60 s for room, 20 s after the beginning of which others act."""
+    stage = Stage()
+    began_s: list[float] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and not began_s:
+            cluster.free_of = {3: 0, 4: 0}
+        elif cluster.free_of and not began_s:
+            began_s.append(stage.time.now_s)
+        elif len(began_s) == 1 and stage.time.now_s >= began_s[0] + 20:
+            began_s.append(stage.time.now_s)
+            act(cluster)
+        if began_s and stage.time.now_s >= began_s[0] + 60:
+            cluster.free_of = {}
+
+    stage.cluster.on_look = look
+    return stage
+
+
+def test_a_broker_that_dies_while_a_batch_waits_for_room_ends_the_run() -> None:
+    def die(cluster: FakeReassignedCluster) -> None:
+        cluster.alive.discard(2)
+        cluster.offline = {TopicPartition("b", 1)}
+
+    stage = waiting_for_room(die)
+    outcome = stage.run()
+    assert outcome.stopped is not None
+    assert outcome.stopped.startswith("batch 2 did not begin: replicas of b-1 are offline")
+    assert {name: replicas for name, replicas in stage.replicas().items() if name[0] != "a"} == {
+        name: replicas for name, replicas in BEFORE.items() if name[0] != "a"
+    }
+
+
+def test_a_move_of_others_that_begins_while_a_batch_waits_for_room_is_not_taken_over() -> None:
+    # Without --adopt. c-0 is of batch 2, which moves it to brokers 2 and 3.
+    name = TopicPartition("c", 0)
+
+    def move(cluster: FakeReassignedCluster) -> None:
+        cluster._start(name, (4,))
+        cluster.left[name] = 1000
+
+    stage = waiting_for_room(move)
+    assert stage.run().stopped == "batch 2 did not begin: c-0 is being reassigned, but not by this run"
+    assert stage.cluster.partitions[name].target == (4,)
+
+
+def test_a_rate_that_others_set_while_a_batch_waits_for_room_is_there_in_the_end() -> None:
+    rate = BrokerRole(4, FOLLOWER)
+
+    def limit(cluster: FakeReassignedCluster) -> None:
+        cluster.rates[rate] = 2 * MB
+
+    # Only batch 2 copies to broker 4.
+    stage = waiting_for_room(limit)
+    stage.batches = [plan(("c", 0)), plan(("b", 0))]
+    stage.run()
+    assert stage.cluster.rates == {**fresh().rates, rate: 2 * MB}
+
+
+def test_what_others_do_while_a_broker_does_not_report_its_rates_counts_for_the_batch() -> None:
+    # The wait for the rates comes last.
+    stage = Stage()
+    stage.cluster.silent = {4: 15}
+
+    def lose(cluster: FakeReassignedCluster) -> None:
+        if cluster.silent.get(4, 0) == 5:
+            cluster.partitions[TopicPartition("c", 0)] = placement(("c", 0), (2,), isr=())
+
+    stage.cluster.on_look = lose
+    assert stage.run().stopped == "batch 1 did not begin: replicas of c-0 are no longer in sync"
+    assert stage.cluster.requests == []
 
 
 def test_a_stop_ends_the_wait_for_room() -> None:
@@ -774,6 +971,29 @@ def test_a_broker_that_comes_back_during_a_batch_gets_its_rate() -> None:
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
+@pytest.mark.parametrize("silent", [1, 2, 6])
+def test_a_broker_that_comes_back_without_reporting_its_rates_is_named_once_two_looks_agree(silent: int) -> None:
+    stage = Stage(batches=[plan(("a", 0))])
+    stage.cluster.looks = 12
+    stage.cluster.alive.discard(4)
+    came: list[int] = []
+
+    def come_back(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and not came and stage.time.now_s > 10:
+            came.append(1)
+            cluster.alive.add(4)
+            # The look that follows counts already.
+            cluster.silent = {4: silent}
+
+    stage.cluster.on_look = come_back
+    stage.run()
+    named = [line for line in stage.lines if line.startswith("The throttle rates of broker 4 were not reported")]
+    assert len(named) == (silent > 1)
+    # Its rate is set once it is known that none is in force.
+    assert ("rate", (BrokerRole(4, FOLLOWER), RATE)) in stage.cluster.requests
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_run_names_the_kept_replica_on_a_dead_broker_that_its_end_waits_for(waits: bool) -> None:
     """b-0 moves from 3, 2, 1 to 4, 2, 1 while broker 1 is down: before Kafka 4.3 that waits for its return."""
@@ -849,6 +1069,26 @@ def test_a_throttle_that_becomes_short_is_reported_with_its_command_or_raised(up
     else:
         assert "Raised the throttle of broker 1 as leader from 10.00 MB/s to 19.20 MB/s." in stage.lines
     assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+def test_a_rate_that_was_raised_for_one_batch_is_not_that_of_the_next() -> None:
+    # a-0 needs 16 MB/s, and so gets 19.2. c-0 needs nothing; others clear its throttle.
+    stage = Stage(batches=[plan(("a", 0)), plan(("c", 0))])
+    for name in BEFORE:
+        written(stage.cluster, name, 8.0 * MB if name == ("a", 0) else 0.0)
+    cleared: list[int] = []
+
+    def clear(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("c", 0) in cluster.left and not cleared:
+            clear_all(cluster)
+            cleared.append(len(cluster.requests))
+
+    stage.cluster.looks = 8
+    stage.cluster.on_look = clear
+    stage.run(policy=RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB))
+    assert ("rate", (BrokerRole(1, LEADER), 19_200_000)) in stage.cluster.requests[: cleared[0]]
+    set_again = [what for kind, what in stage.cluster.requests[cleared[0] :] if kind == "rate"]
+    assert set_again[0] == (BrokerRole(2, LEADER), RATE)
 
 
 def test_a_rate_that_is_advised_or_set_is_enough_for_dead_brokers_that_come_back() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.schemas.keys import TopicPartition
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage, stage_of
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
 
@@ -80,6 +81,25 @@ def test_a_topic_that_is_gone_for_good_is_named_and_the_next_batch_begins() -> N
     assert outcome.refused == {A: "cancelled or changed by others, its replicas are gone with the partition"}
     assert stage.replicas()["b", 0] == AFTER[B]
     assert stage.left_behind() == []
+
+
+def test_a_move_that_is_accepted_before_no_controller_answers_has_not_ended() -> None:
+    # For 20 s brokers show the replicas from before the submission, and nothing that is being reassigned.
+    stage = staged()
+    stage.cluster.stale, stage.cluster.unread, stage.cluster.looks = 10, True, 16
+    unthrottled: list[TopicPartition] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        rated = BrokerRole(3, Role.FOLLOWER) in cluster.rates
+        for name in cluster.left:
+            listed = cluster.lists.get(ThrottledList(name.topic, Role.FOLLOWER))
+            unthrottled.extend([name] * (not rated or listed != "0:3"))
+
+    stage.cluster.on_look = look
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused, unthrottled) == (None, {}, [])
+    assert stage.replicas() == {tuple(name): replicas for name, replicas in AFTER.items()}
+    assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
 
 
 def test_a_cached_topic_is_read_again_before_its_end_counts_as_a_cancellation() -> None:

@@ -51,6 +51,23 @@ def test_a_rate_that_is_raised_again_goes_back_to_the_first_one() -> None:
     assert record(*rows, row("rate", "undone", subject, "20", "5")).rates == {}
 
 
+def test_a_rate_is_confirmed_once_its_broker_has_read_it_back_until_the_run_ends() -> None:
+    intended, done = (row("rate", state, "broker 2 as follower", "5", "10") for state in ("intended", "done"))
+    assert [record(*rows).rates[RATE].confirmed for rows in ((intended,), (intended, done))] == [False, True]
+    assert record(intended, done, intended).rates[RATE].confirmed
+    # A broker that was down keeps the rate after the end.
+    assert record(intended, done, row("run", "undone", "abc")).rates == {RATE: OwnRate(5, frozenset({10}))}
+
+
+def test_rates_from_before_a_run_are_known_until_it_ends() -> None:
+    options = '{"rates": {"broker 2 as follower": 5, "broker 3 as log_dirs": null, "a newer one": 7}}'
+    began, ended = row("run", "intended", "abc", None, options), row("run", "undone", "abc")
+    assert record(began).rates_before == {RATE: 5, LogDirsRate(3): None}
+    assert record(began, ended).rates_before == {}
+    # The journal of an earlier version.
+    assert record(row("run", "intended", "abc", None, "{}")).rates_before == {}
+
+
 def test_a_refused_partition_is_no_submission_and_a_cancelled_one_neither() -> None:
     submitted = row("submit", "intended", str(NAME), "[1,2]", "[3,2]")
     assert record(submitted).submitted == {NAME: Submission((1, 2), (3, 2))}
