@@ -51,7 +51,8 @@ def readiness(
     Args:
         agreement: what was agreed about the partition.
         agreed: number of the migration's agreement that each router keeps to, by its name.
-        position: log end offset of the origin, read after ``agreed``; None if unknown.
+        position: end of the origin's log on its leader, read after ``agreed``; None if unknown. The high watermark is
+            none: with acks=1 a leader acknowledges records beyond it.
         offsets_per_s: rate at which the origin's log grows, offsets per second; None if unknown.
     """
     missing = missing_routers(agreement, agreed)

@@ -42,7 +42,7 @@ def planned_step(
 def _routed_step(
     agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
 ) -> RunStep:
-    ready = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
+    ready = readiness(agreement, agreed, seen.leader_end, seen.offsets_per_s)
     other_routers = bool(terms.routers) and set(terms.routers) != set(agreement.routers)
     if ready.step is NextStep.AGREE_AGAIN or other_routers:
         reading = _steady(agreement, reading_of(seen))
@@ -72,7 +72,7 @@ def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginR
 def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
     """Start once producers have left the origin: its log end is the end offset."""
     end, stable, target_end = seen.log.end, seen.log.stable, seen.target.end
-    if end is None or stable is None or target_end is None:
+    if end is None or stable is None or target_end is None or seen.leader_end is None:
         return RunStep(waits_for="the log ends of both clusters")
     is_linked = agreement.method == MigrationMethod.LINKED
     if is_linked and target_end > end:
@@ -139,7 +139,10 @@ def _start_of_ignored(agreement: PartitionAgreement, seen: SeenPartition, agreed
 
 def reading_of(seen: SeenPartition) -> OriginReading | None:
     """Return the present reading of the origin; None if it is down."""
-    return None if seen.log.end is None else OriginReading(seen.log.end, seen.offsets_per_s, seen.now_ms)
+    if seen.log.end is None:
+        return None
+    end = seen.log.end if seen.leader_end is None else seen.leader_end
+    return OriginReading(end, seen.offsets_per_s, seen.now_ms)
 
 
 def reading_in(agreement: PartitionAgreement) -> OriginReading | None:
@@ -161,4 +164,5 @@ def _terms_of(reading: OriginReading | None) -> dict[str, Any]:
 
 
 def _routers_text(missing: tuple[str, ...]) -> str:
-    return f"routers to agree: {join_names(missing)}" if missing else "the log end of the origin"
+    known = "the end of the origin's log on its leader"
+    return f"routers to agree: {join_names(missing)}" if missing else known

@@ -10,8 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from kafka import TopicPartition
 
 from headroom.planning.migration import end_offset
-from headroom.planning.migration.agreement import NextStep, readiness
-from headroom.schemas.migrations import PartitionAgreement
+from headroom.planning.migration.readings import LogOffsets
+from headroom.planning.migration.run.planned_step import planned_step
+from headroom.planning.migration.run.seen import RunTerms, SeenPartition
+from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
 from tests.unit.builders.agreements import TOPIC, agreement
 from tests.unit.builders.routing import Consuming, Router, Stage
 from tests.unit.fakes.kafka_clients import Stored
@@ -111,6 +113,16 @@ class Migrations(RuleBasedStateMachine):
     def switch_leader(self, partition: int) -> None:
         self.stage.origin.epochs[TopicPartition(TOPIC, partition)] += 1
 
+    @rule(partition=PARTITION)
+    def hang_a_follower(self, partition: int) -> None:
+        """From now on only the leader has what it acknowledges, as with acks=1."""
+        name = TopicPartition(TOPIC, partition)
+        self.stage.origin.watermarks.setdefault(name, len(self.stage.origin.logs[name]))
+
+    @rule(partition=PARTITION)
+    def let_a_follower_catch_up(self, partition: int) -> None:
+        self.stage.origin.watermarks.pop(TopicPartition(TOPIC, partition), None)
+
     @rule(name=NAME)
     def let_a_producer_follow(self, name: str) -> None:
         self.routers[name].routed.follow()
@@ -118,6 +130,12 @@ class Migrations(RuleBasedStateMachine):
     @rule()
     def let_the_reader_follow(self) -> None:
         self.reader.routed.follow()
+
+    @rule()
+    def let_all_follow(self) -> None:
+        for name in NAMES:
+            self.let_a_producer_follow(name)
+        self.let_the_reader_follow()
 
     @rule(name=NAME, stored=st.integers(0, 5))
     def kill_a_producer(self, name: str, stored: int) -> None:
@@ -139,27 +157,29 @@ class Migrations(RuleBasedStateMachine):
         if agreed is not None and agreed.status != "planned":
             return
         known = self.stage.agreed()
-        position = len(self.stage.origin.logs[TopicPartition(TOPIC, partition)])
+        seen = self.seen(partition)
         number = 1 + max((a.number for a in self.planned().values()), default=0)
         if agreed is not None:
-            step = readiness(agreed, known, position).step
-            if step == NextStep.START:
-                self.start(agreed)
-            if step != NextStep.AGREE_AGAIN:
-                return
+            terms = RunTerms("move", MigrationMethod.ROUTED, prepare_s=ahead)
+            after = planned_step(agreed, seen, known, terms, number).after
+            if after is not None:
+                self.stage.agree(after)
+            return
         new = agreement(
             partition=partition,
             number=number,
-            end_offset=end_offset(position, 1.0, ahead),
+            end_offset=end_offset(seen.log.end, 1.0, ahead),
             target_base_offset=None,
             routers=(*NAMES, READER),
         )
         self.stage.agree(new)
 
-    def start(self, agreed: PartitionAgreement, **changes: Any) -> None:
-        base = len(self.stage.target.logs[TopicPartition(TOPIC, agreed.partition)])
-        values = {"target_base_offset": base, "status": "migrating", **changes}
-        self.stage.agree(PartitionAgreement(**vars(agreed) | values))
+    def seen(self, partition: int) -> SeenPartition:
+        name = TopicPartition(TOPIC, partition)
+        origin, target = self.stage.origin, self.stage.target
+        watermark, end = origin.watermark(name), len(target.logs[name])
+        log = LogOffsets(0, watermark, watermark)
+        return SeenPartition(log, LogOffsets(0, end, end), 0, 1.0, leader_end=len(origin.logs[name]))
 
     @rule(partition=PARTITION)
     def withdraw(self, partition: int) -> None:
@@ -172,7 +192,7 @@ class Migrations(RuleBasedStateMachine):
         agreed = self.planned().get(partition)
         if agreed is None or agreed.status != "migrating" or agreed.end_offset is None:
             return
-        if len(self.stage.origin.logs[TopicPartition(TOPIC, partition)]) >= agreed.end_offset:
+        if self.stage.origin.watermark(TopicPartition(TOPIC, partition)) >= agreed.end_offset:
             self.stage.agree(PartitionAgreement(**vars(agreed) | {"status": "migrated"}))
 
     @rule(max_records=st.integers(1, 8))
@@ -204,6 +224,7 @@ class Migrations(RuleBasedStateMachine):
         planned = [agreed for agreed in self.planned().values() if agreed.status == "planned"]
         if planned:
             self.stage.writer.write([], withdrawn=planned)
+        self.stage.origin.watermarks.clear()
         for _ in range(3):
             for router in self.routers.values():
                 router.routed.follow()

@@ -24,7 +24,7 @@ DOWN = LogOffsets()
 
 def seen(log: LogOffsets | None = None, target: LogOffsets = EMPTY, **more: Any) -> SeenPartition:
     log = log or LogOffsets(0, 8, 8)
-    usual = {"offsets_per_s": 2.0, "is_origin_down": log.end is None}
+    usual = {"offsets_per_s": 2.0, "is_origin_down": log.end is None, "leader_end": log.end}
     return SeenPartition(log, target, 60_000, **{**usual, **more})
 
 
@@ -53,6 +53,26 @@ def test_a_log_that_is_past_its_end_gets_another_one_for_the_same_routers() -> N
     assert (after.end_offset, after.number, after.status, after.routers) == (21, 2, "planned", ("writer",))
     assert (after.origin_position, after.origin_offsets_per_s, after.origin_read_ms) == (11, 2.0, 60_000)
     assert "a write rate" in step(planned(), seen(LogOffsets(0, 11, 11), offsets_per_s=None)).waits_for
+
+
+def test_what_only_the_leader_has_is_acknowledged_too() -> None:
+    """With acks=1, a router may have acknowledged 10 to 14 before it agreed to 10, while a follower hung at 8."""
+    at = seen(LogOffsets(0, 8, 8), leader_end=15)
+    after = step(planned(), at).after
+    assert after is not None
+    # 15 + 5 s x 2.
+    assert (after.end_offset, after.number, after.status, after.origin_position) == (25, 2, "planned", 15)
+    # Without a rate, which is 0 of the high watermark.
+    still = step(planned(), replace(at, offsets_per_s=0.0)).after
+    assert still is not None
+    assert (still.end_offset, still.status) == (15, "planned")
+    started = step(replace(still, number=1), replace(at, offsets_per_s=0.0)).after
+    assert started is not None
+    assert started.status == "migrating"
+    unknown = step(planned(), replace(at, leader_end=None))
+    assert (unknown.after, unknown.waits_for) == (None, "the end of the origin's log on its leader")
+    by_hand = step(moved("drained", target_base_offset=0), replace(at, leader_end=None, is_topic_quiet=True))
+    assert by_hand.waits_for == "the log ends of both clusters"
 
 
 def test_what_routers_had_held_and_send_at_once_is_no_rate() -> None:
@@ -244,6 +264,7 @@ CASES = (
         last=READINGS,
         is_origin_down=st.booleans(),
         is_mirrored=st.none() | st.booleans(),
+        leader_end=OFFSET,
     ),
     st.dictionaries(st.just("writer"), st.integers(0, 2)),
     st.builds(
@@ -268,6 +289,18 @@ def test_every_step_is_an_allowed_change_and_gives_a_reason_if_there_is_none(
         assert found.after != own
     elif own.status != "aged":
         assert found.waits_for or found.refusal
+
+
+@given(*CASES)
+def test_no_routed_partition_starts_below_what_its_leader_may_have_acknowledged(
+    own: PartitionAgreement, at: SeenPartition, agreed: dict[str, int], terms: RunTerms
+) -> None:
+    after = next_step(own, at, agreed, terms, 2).after
+    if own.ignore_origin or own.status != "planned" or after is None or after.status == "planned":
+        return
+    if own.method == "routed":
+        assert at.leader_end is not None
+        assert at.leader_end <= (after.end_offset or 0)
 
 
 @given(*CASES)
