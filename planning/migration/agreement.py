@@ -147,10 +147,12 @@ def _refused_terms(before: PartitionAgreement, after: PartitionAgreement) -> str
             return "the end offset is fixed"
         if after.number == before.number:
             return "another end offset needs a new agreement"
+    # A known one also while it is planned: producers that are drained may begin there at once.
+    is_fixed = before.target_base_offset is not None or not _is_planned(before)
+    if is_fixed and after.target_base_offset != before.target_base_offset:
+        return "the target's base offset is fixed"
     if _is_planned(before):
         return None
-    if after.target_base_offset != before.target_base_offset:
-        return "the target's base offset is fixed"
     if before.ignore_origin and not after.ignore_origin:
         return "readers have given up the origin already"
     if before.origin_end is not None and after.origin_end != before.origin_end:

@@ -54,7 +54,7 @@ def _routed_step(
         return RunStep(replace(again, **_terms_of(reading)))
     if ready.step is NextStep.WAIT:
         return RunStep(waits_for=_routers_text(ready.missing))
-    return _start(agreement, seen.target.end)
+    return _start(agreement, seen)
 
 
 def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginReading | None:
@@ -90,16 +90,23 @@ def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: i
     planned = replace(agreement, end_offset=end, **_terms_of(reading_of(seen)))
     if agreement.end_offset not in (None, end):
         return RunStep(replace(planned, number=number))
-    # A link keeps offsets, so that client offsets are those of the target. Producers that are drained may have begun on
-    # the target, which was empty when it was agreed about.
-    known = agreement.target_base_offset if agreement.method == MigrationMethod.DRAINED else None
-    return _start(planned, end if is_linked else target_end if known is None else known)
+    return _start(planned, seen)
 
 
-def _start(agreement: PartitionAgreement, base: int | None) -> RunStep:
+def _start(agreement: PartitionAgreement, seen: SeenPartition) -> RunStep:
+    base = _base(agreement, seen)
     if base is None:
         return RunStep(waits_for="the log end of the target")
     return RunStep(replace(agreement, status=MigrationStatus.MIGRATING.value, target_base_offset=base))
+
+
+def _base(agreement: PartitionAgreement, seen: SeenPartition) -> int | None:
+    """Return the target's first offset in the migration; None if unknown."""
+    # Producers that are drained may have begun on the target, which was empty when it was agreed about.
+    if agreement.target_base_offset is not None:
+        return agreement.target_base_offset
+    # A link keeps offsets, so that client offsets are those of the target.
+    return agreement.end_offset if agreement.method == MigrationMethod.LINKED else seen.target.end
 
 
 def _ignore_origin(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
@@ -133,8 +140,7 @@ def _start_of_ignored(agreement: PartitionAgreement, seen: SeenPartition, agreed
     ready = readiness(agreement, agreed, agreement.end_offset)
     if ready.missing:
         return RunStep(waits_for=_routers_text(ready.missing))
-    is_linked = agreement.method == MigrationMethod.LINKED
-    return _start(agreement, agreement.end_offset if is_linked else seen.target.end)
+    return _start(agreement, seen)
 
 
 def reading_of(seen: SeenPartition) -> OriginReading | None:

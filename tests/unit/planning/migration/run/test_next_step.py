@@ -120,6 +120,20 @@ def test_producers_that_are_drained_may_have_begun_on_the_target() -> None:
     assert after.target_base_offset == 0
 
 
+def test_producers_that_are_drained_may_have_begun_on_the_target_of_an_origin_that_is_ignored() -> None:
+    """5,000 are on the target, from its base 0 on: client offsets 28 and on, which no reader may miss."""
+    of_topic = moved(
+        "drained", target_base_offset=0, origin_position=8, origin_offsets_per_s=2.0, origin_read_ms=50_000
+    )
+    at = seen(DOWN, LogOffsets(0, 5_000, 5_000))
+    ignored = step(of_topic, at, ignore_origin=True).after
+    assert ignored is not None
+    assert (ignored.end_offset, ignored.target_base_offset, ignored.status) == (28, 0, "planned")
+    started = step(ignored, at, ignore_origin=True).after
+    assert started is not None
+    assert (started.status, started.end_offset, started.target_base_offset) == ("migrating", 28, 0)
+
+
 def test_an_open_transaction_is_waited_for() -> None:
     assert "transaction at offset 6" in step(moved("drained"), seen(LogOffsets(0, 8, 6), is_topic_quiet=True)).waits_for
 
