@@ -220,6 +220,22 @@ def test_a_seek_is_by_client_offset(stage: Stage) -> None:
     assert reading.read_all() == EXPECTED[12:]
 
 
+@pytest.mark.parametrize("by_offsets", [False, True])
+def test_a_restart_after_a_seek_back_continues_at_what_was_committed_last(stage: Stage, by_offsets: bool) -> None:
+    start(stage)
+    reading = stage.consumer()
+    reading.read_all()
+    reading.routed.commit()
+    reading.routed.seek(P0, 9)
+    reading.routed.commit({P0: 9} if by_offsets else None)
+    assert stage.origin.committed == {P0: 9}
+    assert stage.consumer().read_all() == EXPECTED[9:]
+    assert reading.read_all() == EXPECTED[9:]
+    reading.routed.commit()
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 10}, {P0: 6})
+    assert stage.consumer().read_all() == []
+
+
 def test_a_revoked_partition_is_neither_read_nor_committed(stage: Stage) -> None:
     start(stage)
     reading = stage.consumer(max_poll_records=4)
