@@ -380,7 +380,10 @@ class PartitionRoute:
         epoch = self._origin._metadata.leader_epoch_for_partition(self._name)
         if epoch is None or epoch < 0:
             return
-        if self._epoch is not None and epoch > self._epoch and self._acknowledged_end is not None:
+        if self._epoch is not None and epoch <= self._epoch:
+            # A broker that is behind shows an earlier leader, which has acknowledged nothing of what came since.
+            return
+        if self._epoch is not None and self._acknowledged_end is not None:
             self._at_new_epoch(
                 AcknowledgedEnd(self._name.topic, self._name.partition, self._epoch, self._acknowledged_end)
             )

@@ -337,6 +337,22 @@ def test_a_later_leader_hides_no_loss_of_an_earlier_one(stage: Stage) -> None:
     assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 0, 3), AcknowledgedEnd(TOPIC, 0, 1, 4))
 
 
+def test_metadata_that_shows_an_earlier_leader_again_reports_nothing_of_it(stage: Stage) -> None:
+    """The leader of epoch 5 had acknowledged 2 records, and that of 6 two more: the first one has lost none."""
+    router = stage.producer()
+    stage.origin.epochs[P0] = 5
+    stage.agree(agreement())
+    router.routed.follow()
+    send(router, b"a", b"b", b"c", b"d")
+    answer(router, 2)
+    for epoch, answers in ((6, 1), (5, 1), (6, 0)):
+        stage.origin.epochs[P0] = epoch
+        router.routed.follow()
+        answer(router, answers)
+    router.routed.follow()
+    assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 5, 2),)
+
+
 def test_a_restarted_producer_keeps_what_was_reported_under_its_name(stage: Stage) -> None:
     router = stage.producer()
     stage.agree(agreement())
