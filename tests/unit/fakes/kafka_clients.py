@@ -42,6 +42,8 @@ class FakeCluster:
     watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     # Producer with each transactional id that is not fenced.
     writers: dict[str, FakeProducer] = field(default_factory=dict)
+    # Answers a request for newer metadata.
+    refresh: Callable[[], Future] = lambda: Future().success(None)
 
     def topics(self) -> set[str]:
         return set(self.topics_)
@@ -51,6 +53,9 @@ class FakeCluster:
 
     def topic_id(self, topic: str) -> str | None:
         return self.topic_ids.get(topic)
+
+    def request_update(self) -> Future:
+        return self.refresh()
 
     available_partitions_for_topic = partitions_for_topic
 
