@@ -112,6 +112,7 @@ def split_of(agreement: PartitionAgreement, origin_up: bool = True) -> Split:
         agreement.ignore_origin,
         origin_up,
         agreement.origin_end,
+        agreement.origin_closed,
     )
 
 
@@ -155,6 +156,8 @@ def _refused_terms(before: PartitionAgreement, after: PartitionAgreement) -> str
         return None
     if before.ignore_origin and not after.ignore_origin:
         return "readers have given up the origin already"
+    if before.origin_closed and not after.origin_closed:
+        return "producers have left the origin already"
     if before.origin_end is not None and after.origin_end != before.origin_end:
         return "the origin's end is fixed"
     return None

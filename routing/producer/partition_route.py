@@ -394,7 +394,8 @@ def _is_straight(split: Split | None) -> bool:
     """Return whether nothing is to be written to the origin, also before it has answered."""
     if split is None or not split.is_in_use:
         return False
-    return split.status in _ORIGIN_IS_FULL or split.ignore_origin or split.origin_end is not None
+    is_over = split.ignore_origin or split.origin_closed or split.origin_end is not None
+    return is_over or split.status in _ORIGIN_IS_FULL
 
 
 def _decide(futures: list[RoutedFuture]) -> None:

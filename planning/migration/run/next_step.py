@@ -47,7 +47,7 @@ def next_step(
     if agreement.status == MigrationStatus.PLANNED:
         step = planned_step(agreement, seen, agreed, terms, number)
     else:
-        step = used_step(agreement, seen, terms)
+        step = used_step(agreement, seen, agreed, terms, number)
     if agreement.shielded and step.waits_for and not seen.is_origin_up:
         return replace(step, waits_for="the end of its shield: headroom migration shield --off")
     return step

@@ -307,6 +307,25 @@ def test_an_origin_that_comes_back_shorter_ends_the_run(stage: MigrationStage) -
     assert {one.origin_end for one in result.agreements.values()} == {340}
 
 
+def test_a_loss_is_accepted_where_the_log_ends_once_all_routers_have_left_the_origin(stage: MigrationStage) -> None:
+    """A producer that knows of nothing fills 3 of the 10 lost offsets after 20 s, and follows after 40 s."""
+    stage.run()
+    stage.origin.ends, stage.offsets_per_s, began_s = dict.fromkeys(ORDERS, 340), 0.0, stage.now_s
+
+    def follow_late(at: MigrationStage) -> None:
+        if at.now_s > began_s + 20:
+            at.origin.ends = dict.fromkeys(ORDERS, 343)
+        at.routers = ("writer", "reader") if at.now_s > began_s + 40 else ("reader",)
+
+    stage.before_wait, stage.routers = follow_late, ("reader",)
+    result = stage.run(accept_loss=True, routers=("writer", "reader"))
+    assert result.error is None
+    assert {(one.origin_closed, one.origin_end) for one in result.agreements.values()} == {(True, 343)}
+    assert any("routers to leave the origin: writer" in note for note in stage.progress.notes)
+    lines = [note for note in stage.progress.notes if "which has lost records" in note]
+    assert lines[0] == "orders-0: routers leave the origin, which has lost records, end offset 350, agreement 2"
+
+
 def two_partitions_more(stage: MigrationStage) -> None:
     for partition in range(3):
         stage.target.fill("orders", partition, [])

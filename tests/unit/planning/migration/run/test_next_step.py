@@ -225,11 +225,28 @@ def test_an_origin_that_comes_back_shorter_ends_the_run_or_is_accepted(
     assert step(own, replace(at, is_quiet=False)).refusal is None
     if is_lost:
         assert "has lost 2 records on the origin, at offsets 8 to 9" in str(found.refusal)
-        accepted = step(own, at, accept_loss=True).after
-        assert accepted == replace(own, origin_end=8)
+        left = replace(own, origin_closed=True) if method == "routed" else own
+        accepted = step(left, at, accept_loss=True).after
+        assert accepted == replace(left, origin_end=8)
         assert accepted is not None
         sealed = step(accepted, at).after
         assert sealed is None or sealed.status == "migrated"
+
+
+def test_a_loss_is_accepted_where_the_log_ends_once_all_routers_have_left_the_origin() -> None:
+    """A router that knows of nothing may still fill offset 8, below the end offset, and acknowledges it."""
+    at = seen(LogOffsets(0, 8, 8), LogOffsets(0, 4, 4), is_quiet=True)
+    closed = step(agreement(status="migrating"), at, accept_loss=True).after
+    assert closed == agreement(status="migrating", origin_closed=True, number=2)
+    assert closed is not None
+    waiting = step(closed, at, accept_loss=True)
+    assert (waiting.after, waiting.waits_for) == (None, "routers to leave the origin: writer")
+    # Without the option too: it was accepted.
+    filled = replace(at, log=LogOffsets(0, 9, 9), leader_end=9)
+    assert step(closed, filled, {"writer": 2}).after == replace(closed, origin_end=9)
+    # One that is gone is not waited for, if others are named.
+    renamed = step(closed, at, accept_loss=True, routers=("reader",)).after
+    assert renamed == replace(closed, routers=("reader",))
 
 
 def test_an_end_that_only_the_origin_has_is_its_stable_offset_once_it_is_back() -> None:
@@ -266,6 +283,7 @@ CASES = (
         origin_end=OFFSET,
         method=st.sampled_from(METHODS),
         shielded=st.booleans(),
+        origin_closed=st.booleans(),
     ),
     st.builds(
         SeenPartition,
