@@ -66,6 +66,34 @@ def require_two_clusters(origin: Any, target: Any) -> tuple[str, str]:
     return ids[0], ids[1]
 
 
+class RefreshedMetadata:
+    """Waits until the metadata of a client is newer than this object.
+
+    The first answer may be to a request that was on its way already, so two are waited for.
+    """
+
+    _ANSWERS = 2
+
+    def __init__(self, metadata: Any) -> None:
+        """Ask for it.
+
+        Args:
+            metadata: metadata of a client.
+        """
+        self._metadata = metadata
+        self._left = self._ANSWERS
+        self._answer = metadata.request_update()
+
+    def is_new(self) -> bool:
+        """Return whether it is newer; if not, and there is an answer, it is asked for again."""
+        if self._left and self._answer.is_done:
+            if self._answer.exception is None:
+                self._left -= 1
+            if self._left:
+                self._answer = self._metadata.request_update()
+        return not self._left
+
+
 def renew_producer_id(producer: Any) -> bool:
     """Let an idempotent producer ask for a producer id again after it has given its own up.
 

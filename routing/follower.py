@@ -9,6 +9,7 @@ from typing import Any
 from headroom.planning.migration import Split
 from headroom.planning.migration.agreement import split_of
 from headroom.routing.agreement import AgreementReader
+from headroom.routing.clients import RefreshedMetadata
 from headroom.routing.reporter import NameTakenError, Reporter
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -17,8 +18,9 @@ from headroom.schemas.migrations import MigrationMethod, PartitionAgreement
 READ_TIMEOUT_S = 10.0
 # Methods by which the offsets of clients change at the end offset. Mirrors and links copy records themselves.
 _ROUTED = (MigrationMethod.ROUTED.value, MigrationMethod.DRAINED.value)
-# Interval at which clusters and topics are compared with what was agreed, seconds.
-_COMPARE_S = 1.0
+# Interval at which clusters and topics are compared with what was agreed, and while newer metadata of a topic is waited
+# for, seconds.
+_COMPARE_S, _REFRESH_S = 1.0, 0.1
 
 
 class ReplacedError(HeadroomError):
@@ -43,8 +45,10 @@ class AgreementFollower:
         # Computed only when something is new: there may be thousands of partitions, and a report many times a second.
         self._is_noted = False
         self._next_compare = 0.0
-        # Topics that were the agreed ones. Metadata that is older than an agreement shows no replacement.
+        # Topics that were the agreed ones, and newer metadata of those that never were: metadata that is older than an
+        # agreement shows no replacement.
         self._known_topics: set[tuple[str, str, str]] = set()
+        self._refreshed: dict[tuple[str, str, str], RefreshedMetadata] = {}
 
     def read(self, wait_s: float = 0.0, timeout_s: float = READ_TIMEOUT_S) -> bool:
         """Read what is new, and return whether something is.
@@ -95,13 +99,27 @@ class AgreementFollower:
             topic_id = metadata.topic_id(own.topic)
             if agreed_id is None or topic_id is None:
                 continue
+            key = cluster, own.topic, agreed_id
             if str(topic_id) == agreed_id:
-                self._known_topics.add((cluster, own.topic, agreed_id))
-            elif (cluster, own.topic, agreed_id) in self._known_topics:
+                self._known_topics.add(key)
+                self._refreshed.pop(key, None)
+            elif key in self._known_topics or self._is_new(key, metadata):
                 rule = f"was recreated on the {cluster} since the agreement: its id is {topic_id}, not {agreed_id}"
                 raise ReplacedError(
                     f"topic {own.topic}", rule, "Its offsets are other ones: end the migration by hand."
                 )
+            else:
+                self._next_compare = now_s + _REFRESH_S
+
+    def _is_new(self, topic: tuple[str, str, str], metadata: Any) -> bool:
+        """Return whether metadata of a topic is newer than the first look at it, and so than the agreement.
+
+        A process that starts after a topic was recreated never sees the agreed one.
+        """
+        found = self._refreshed.get(topic)
+        if found is None:
+            found = self._refreshed[topic] = RefreshedMetadata(metadata)
+        return found.is_new()
 
     def splits(self) -> dict[TopicPartition, Split]:
         """Return the split of each partition in a migration between the two clusters.

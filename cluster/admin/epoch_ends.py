@@ -17,7 +17,12 @@ _CONSUMER, _MIN_VERSION = -1, 3
 
 
 def epoch_ends(
-    connection: AdminConnection, leader: int, epochs: Mapping[TopicPartition, int], timeout_s: float
+    connection: AdminConnection,
+    leader: int,
+    epochs: Mapping[TopicPartition, int],
+    timeout_s: float,
+    *,
+    newest: bool = False,
 ) -> dict[TopicPartition, int]:
     """Return the offset after the last record of an epoch of each partition; those that are unknown are missing.
 
@@ -29,6 +34,7 @@ def epoch_ends(
         leader: broker that leads the partitions.
         epochs: epoch by partition.
         timeout_s: longest wait for the answer, seconds.
+        newest: whether only a leader of that very epoch is to answer, so that the offset is its log end.
 
     Raises:
         KafkaError: the broker did not answer, or does not know that version.
@@ -37,7 +43,9 @@ def epoch_ends(
     """
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (topic, partition), epoch in epochs.items():
-        asked = _Topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+        # A leader of another epoch refuses, as it would refuse to be fetched from.
+        current = epoch if newest else -1
+        asked = _Topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
         by_topic[topic].append(asked)
     topics = [_Topic(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()]
     request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics, min_version=_MIN_VERSION)

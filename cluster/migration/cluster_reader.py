@@ -49,6 +49,8 @@ class ClusterReading:
         names: name on this cluster by topic; those that are not there are missing.
         topics: topics that are there, with all of their partitions, by their names on the origin.
         unlisted: groups of ``migration.groups`` that the cluster does not list.
+        leader_ends: end of the log on its leader by partition, with what no other replica has yet, read after the
+            offsets; only of the origin, and only if logs are read alone.
     """
 
     began_s: float
@@ -65,6 +67,7 @@ class ClusterReading:
     names: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, MigratingTopic] = field(default_factory=dict)
     unlisted: frozenset[str] = frozenset()
+    leader_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class WantedPartitions:
         mirrored: topics whose name on the target may have the origin's alias before it.
         epochs: epochs of the origin whose ends are asked for, beside the newest one.
         sized: those of the partitions whose logs' sizes are asked for.
-        is_logs_only: whether topics and logs are read alone: no groups, settings, epochs and sizes.
+        is_logs_only: whether topics and logs are read alone, on the origin with their ends on the leaders: no groups,
+            settings, epochs and sizes.
     """
 
     names: Collection[TopicPartition]
@@ -205,6 +209,7 @@ class ClusterReader:
             groups, committed, unlisted = self._groups(cluster, topics)
         # Ends come last: no reader may seem to be ahead because it went on meanwhile.
         logs, read_ms = cluster.log_offsets(topics), self._clock_ms()
+        leader_ends = cluster.leader_ends(topics) if wanted.is_logs_only and self._alias is None else {}
         epochs = {TopicPartition(t, p): epoch for t, own in topics.items() for p, epoch in own.leader_epochs.items()}
         has_epochs = self._alias is None and not wanted.is_logs_only
         asked = (
@@ -228,6 +233,7 @@ class ClusterReader:
             here,
             {topic: described.topics[name] for topic, name in here.items()},
             unlisted,
+            {name_on_origin(name): end for name, end in leader_ends.items()},
         )
 
     def _log_sizes(

@@ -181,13 +181,28 @@ class MigrationCluster:
                 found[name][asked[name]] = end
         return dict(found)
 
+    def leader_ends(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, int]:
+        """Return where the log of each partition ends on its leader, with what no other replica has yet.
+
+        The end in ``log_offsets`` is the high watermark: with acks=1 a leader acknowledges records beyond it. A
+        partition whose leader does not answer, or has another epoch than the topics have, is missing.
+
+        Args:
+            topics: topics with the leaders of their partitions and their epochs.
+        """
+        epochs = {TopicPartition(t, p): epoch for t, own in topics.items() for p, epoch in own.leader_epochs.items()}
+        return self._epoch_ends(topics, epochs, newest=True)
+
     def _epoch_ends(
-        self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, int]
+        self,
+        topics: Mapping[str, MigratingTopic],
+        epochs: Mapping[TopicPartition, int],
+        newest: bool = False,
     ) -> dict[TopicPartition, int]:
         return self._answers(
             _by_leader(topics, epochs),
             lambda leader, names: epoch_ends(
-                self._connection, leader, {name: epochs[name] for name in names}, self._timeout_s
+                self._connection, leader, {name: epochs[name] for name in names}, self._timeout_s, newest=newest
             ),
         )
 

@@ -51,7 +51,8 @@ def readiness(
     Args:
         agreement: what was agreed about the partition.
         agreed: number of the migration's agreement that each router keeps to, by its name.
-        position: log end offset of the origin, read after ``agreed``; None if unknown.
+        position: end of the origin's log on its leader, read after ``agreed``; None if unknown. The high watermark is
+            none: with acks=1 a leader acknowledges records beyond it.
         offsets_per_s: rate at which the origin's log grows, offsets per second; None if unknown.
     """
     missing = missing_routers(agreement, agreed)
@@ -111,6 +112,7 @@ def split_of(agreement: PartitionAgreement, origin_up: bool = True) -> Split:
         agreement.ignore_origin,
         origin_up,
         agreement.origin_end,
+        agreement.origin_closed,
     )
 
 
@@ -146,12 +148,16 @@ def _refused_terms(before: PartitionAgreement, after: PartitionAgreement) -> str
             return "the end offset is fixed"
         if after.number == before.number:
             return "another end offset needs a new agreement"
+    # A known one also while it is planned: producers that are drained may begin there at once.
+    is_fixed = before.target_base_offset is not None or not _is_planned(before)
+    if is_fixed and after.target_base_offset != before.target_base_offset:
+        return "the target's base offset is fixed"
     if _is_planned(before):
         return None
-    if after.target_base_offset != before.target_base_offset:
-        return "the target's base offset is fixed"
     if before.ignore_origin and not after.ignore_origin:
         return "readers have given up the origin already"
+    if before.origin_closed and not after.origin_closed:
+        return "producers have left the origin already"
     if before.origin_end is not None and after.origin_end != before.origin_end:
         return "the origin's end is fixed"
     return None

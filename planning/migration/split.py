@@ -23,6 +23,7 @@ class Split:
         ignore_origin: whether readers give up what they have not read on the origin.
         origin_up: whether the origin can be read.
         origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
+        origin_closed: whether nothing more is written to the origin, also below the end offset.
     """
 
     end_offset: int | None
@@ -31,6 +32,7 @@ class Split:
     ignore_origin: bool = False
     origin_up: bool = True
     origin_end: int | None = None
+    origin_closed: bool = False
 
     def __post_init__(self) -> None:
         # The lookup that an enum does by itself takes five times as long.

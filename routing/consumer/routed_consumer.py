@@ -154,6 +154,8 @@ class RoutedConsumer:
             if place is None or place.side == "origin":
                 end = reading.end_in_use()
                 on_origin[partition] = OffsetAndMetadata(offset if end is None else min(offset, end))
+                # The origin has another offset than the end from now on, whatever was committed there before.
+                reading.is_passed = False
             else:
                 on_target[partition] = OffsetAndMetadata(place.offset)
                 if not reading.is_passed and _asks_origin(reading.split):

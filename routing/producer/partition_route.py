@@ -380,7 +380,10 @@ class PartitionRoute:
         epoch = self._origin._metadata.leader_epoch_for_partition(self._name)
         if epoch is None or epoch < 0:
             return
-        if self._epoch is not None and epoch > self._epoch and self._acknowledged_end is not None:
+        if self._epoch is not None and epoch <= self._epoch:
+            # A broker that is behind shows an earlier leader, which has acknowledged nothing of what came since.
+            return
+        if self._epoch is not None and self._acknowledged_end is not None:
             self._at_new_epoch(
                 AcknowledgedEnd(self._name.topic, self._name.partition, self._epoch, self._acknowledged_end)
             )
@@ -391,7 +394,8 @@ def _is_straight(split: Split | None) -> bool:
     """Return whether nothing is to be written to the origin, also before it has answered."""
     if split is None or not split.is_in_use:
         return False
-    return split.status in _ORIGIN_IS_FULL or split.ignore_origin or split.origin_end is not None
+    is_over = split.ignore_origin or split.origin_closed or split.origin_end is not None
+    return is_over or split.status in _ORIGIN_IS_FULL
 
 
 def _decide(futures: list[RoutedFuture]) -> None:

@@ -214,7 +214,7 @@ class RoutedProducer:
                 route.check_epoch()
             if not self._is_guarded:
                 # Records sent before the routes were there have to be answered: they are acknowledged wherever they
-                # land.
+                # land. Those sent before an origin was closed may land below its end offset.
                 self._origin.flush(_FLUSH_S)
                 self._is_guarded = True
             self._follower.report()
@@ -268,6 +268,7 @@ class RoutedProducer:
                 split = splits.get(TopicPartition(topic, partition))
                 if split != route.split:
                     route.adopt(split)
+                    self._is_guarded = self._is_guarded and not (split is not None and split.origin_closed)
         for error in refused.values():
             raise error
 

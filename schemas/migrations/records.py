@@ -85,6 +85,8 @@ class PartitionAgreement:
         origin_read_ms: time of that reading, epoch milliseconds; None if there is none.
         sealed_ms: when the origin was seen at its end, epoch milliseconds; None before, and where an earlier Headroom
             saw it.
+        origin_closed: whether routers write nothing more to the origin, because its log has lost records below the end
+            offset. Where it ends is known once all have agreed to that.
     """
 
     migration: str
@@ -107,6 +109,7 @@ class PartitionAgreement:
     origin_offsets_per_s: float | None = None
     origin_read_ms: int | None = None
     sealed_ms: int | None = None
+    origin_closed: bool = False
 
     @property
     def name(self) -> TopicPartition:
@@ -246,8 +249,9 @@ def _agreement(values: dict[str, Any]) -> PartitionAgreement:
         _amount(known["origin_offsets_per_s"])
     if known["status"] not in STATUSES or known["method"] not in METHODS:
         raise ValueError(f"status {known['status']!r} or method {known['method']!r} is unknown")
-    # Records of earlier writers have no shield.
-    for name, flag in (("ignore_origin", known["ignore_origin"]), ("shielded", known.get("shielded", False))):
+    # Records of earlier writers have no shield, and no closed origin.
+    later = ((name, known.get(name, False)) for name in ("shielded", "origin_closed"))
+    for name, flag in (("ignore_origin", known["ignore_origin"]), *later):
         if not isinstance(flag, bool):
             raise TypeError(f"{name} is neither true nor false")
     return PartitionAgreement(**known | {"routers": tuple(map(_text, known["routers"]))})

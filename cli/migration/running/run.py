@@ -54,8 +54,8 @@ def run(
     same name ends the first. Each change is in the journal.
 
     With --ignore-origin, readers give up an origin that is down: what they have not read there is lost to them. With
-    --accept-loss, they continue on the target where a log has come back shorter than the end offset. Both are for
-    good, because offsets of clients never jump back.
+    --accept-loss, they continue on the target where a log has come back shorter than the end offset, once all --router
+    names have left the origin. Both are for good, because offsets of clients never jump back.
 
     Nothing is changed without --execute. Ctrl-C ends the run; the migration stays as it is.
 

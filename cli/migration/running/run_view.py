@@ -135,6 +135,7 @@ def _agreement_json(one: PartitionAgreement, seen: SeenMigration | None) -> dict
     at = None if seen is None else seen.partitions.get(one.name)
     return {
         **agreed_json(one),
+        "origin_closed": one.origin_closed,
         "left_offsets": None if at is None else left_offsets(one, at),
         "write_offsets_per_s": None if at is None else at.offsets_per_s,
         "switch_in_s": None if at is None else switch_in_s(one, at),

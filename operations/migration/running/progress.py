@@ -19,6 +19,8 @@ def step_line(before: PartitionAgreement, after: PartitionAgreement) -> str:
     end = UNKNOWN if after.end_offset is None else f"{after.end_offset:,}"
     if before.status == after.status:
         what = f"origin ends at {after.origin_end:,}" if after.origin_end != before.origin_end else "agreed again"
+        if after.origin_closed and not before.origin_closed:
+            what = "routers leave the origin, which has lost records"
         ignored = ", origin ignored" if after.ignore_origin and not before.ignore_origin else ""
         return f"{after.name}: {what}, end offset {end}, agreement {after.number}{ignored}"
     base = ""

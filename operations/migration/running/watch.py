@@ -101,17 +101,19 @@ class MigrationWatch:
         there = self._read_target(agreements)
         agreed = read_agreed()
         here = self._read_origin(agreements)
-        logs = {} if here is None else here.logs
-        ends = {name: log.end for name, log in logs.items() if log.end is not None}
-        self._growth.add(self._clock_s(), ends)
+        logs, ends = ({}, {}) if here is None else (here.logs, here.leader_ends)
+        watermarks = {name: log.end for name, log in logs.items() if log.end is not None}
+        self._growth.add(self._clock_s(), ends, watermarks)
         noisy = {name.topic for name in agreements if not self._growth.is_quiet(name)}
         seen = {
-            name: self._see(one, logs.get(name, LogOffsets()), there, name.topic in noisy)
+            name: self._see(one, logs.get(name, LogOffsets()), ends.get(name), there, name.topic in noisy)
             for name, one in agreements.items()
         }
         return SeenMigration(seen, agreed, None if here is None else here.topics)
 
-    def _see(self, one: PartitionAgreement, log: LogOffsets, there: ClusterReading, noisy: bool) -> SeenPartition:
+    def _see(
+        self, one: PartitionAgreement, log: LogOffsets, leader_end: int | None, there: ClusterReading, noisy: bool
+    ) -> SeenPartition:
         name = one.name
         target = there.logs.get(name, LogOffsets())
         rate, quiet = self._growth.offsets_per_s(name), self._growth.is_quiet(name)
@@ -119,7 +121,7 @@ class MigrationWatch:
         down = one.shielded or self._is_down(name, log)
         is_due = one.method == MigrationMethod.MIRRORED and one.status == MigrationStatus.PLANNED and not noisy
         mirrored = self._is_mirrored(name, log, there.names[name.topic], target) if is_due else None
-        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored)
+        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored, leader_end)
         reading = reading_of(seen)
         if reading is not None and (reading.offsets_per_s is not None or last is None):
             self._last[name] = reading

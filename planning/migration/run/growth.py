@@ -1,4 +1,4 @@
-"""How fast the logs of the origin grow, and which have stopped growing, from the readings of a run."""
+"""How fast the logs of the origin's leaders grow, and which have stopped growing, from the readings of a run."""
 
 from __future__ import annotations
 
@@ -21,27 +21,33 @@ class LogGrowth:
         self._measure_s = measure_s
         self._quiet_s = quiet_s
         self._readings: deque[tuple[float, Mapping[TopicPartition, int]]] = deque()
+        # Ends of the last reading that were high watermarks too.
+        self._level: Mapping[TopicPartition, int] = {}
         self._same_since_s: dict[TopicPartition, float] = {}
 
-    def add(self, at_s: float, ends: Mapping[TopicPartition, int]) -> None:
+    def add(self, at_s: float, ends: Mapping[TopicPartition, int], watermarks: Mapping[TopicPartition, int]) -> None:
         """Add a reading.
+
+        A high watermark rests also while a follower hangs: then the leader acknowledges beyond it, or producers wait.
 
         Args:
             at_s: its time, monotonic seconds.
-            ends: log ends; partitions that did not answer are missing.
+            ends: ends of the logs on their leaders; partitions that did not answer are missing.
+            watermarks: high watermarks.
         """
-        before = self._readings[-1][1] if self._readings else {}
+        before, level = self._level, {name: end for name, end in ends.items() if watermarks.get(name) == end}
         self._same_since_s = {
-            name: self._same_since_s[name] if before.get(name) == end and name in self._same_since_s else at_s
-            for name, end in ends.items()
+            name: self._same_since_s.get(name, at_s) if name in level and before.get(name) == level[name] else at_s
+            for name in ends
         }
+        self._level = level
         self._readings.append((at_s, ends))
         # The first one that is older is kept, so that the whole time is covered.
         while len(self._readings) > 1 and self._readings[1][0] <= at_s - max(self._measure_s, self._quiet_s):
             self._readings.popleft()
 
     def is_quiet(self, name: TopicPartition) -> bool:
-        """Return whether a log has not grown for so long; False while it does not answer."""
+        """Return whether a log has not grown for so long, and all in-sync replicas had it; False if unknown."""
         since_s = self._same_since_s.get(name)
         return since_s is not None and self._readings[-1][0] - since_s >= self._quiet_s
 

@@ -47,7 +47,7 @@ def next_step(
     if agreement.status == MigrationStatus.PLANNED:
         step = planned_step(agreement, seen, agreed, terms, number)
     else:
-        step = _with_seal(agreement, used_step(agreement, seen, terms), seen.now_ms)
+        step = _with_seal(agreement, used_step(agreement, seen, agreed, terms, number), seen.now_ms)
     if agreement.shielded and step.waits_for and not seen.is_origin_up:
         return replace(step, waits_for="the end of its shield: headroom migration shield --off")
     return step

@@ -42,7 +42,7 @@ def planned_step(
 def _routed_step(
     agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
 ) -> RunStep:
-    ready = readiness(agreement, agreed, seen.log.end, seen.offsets_per_s)
+    ready = readiness(agreement, agreed, seen.leader_end, seen.offsets_per_s)
     other_routers = bool(terms.routers) and set(terms.routers) != set(agreement.routers)
     if ready.step is NextStep.AGREE_AGAIN or other_routers:
         reading = _steady(agreement, reading_of(seen))
@@ -54,7 +54,7 @@ def _routed_step(
         return RunStep(replace(again, **_terms_of(reading)))
     if ready.step is NextStep.WAIT:
         return RunStep(waits_for=_routers_text(ready.missing))
-    return _start(agreement, seen.target.end)
+    return _start(agreement, seen)
 
 
 def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginReading | None:
@@ -72,7 +72,7 @@ def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginR
 def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
     """Start once producers have left the origin: its log end is the end offset."""
     end, stable, target_end = seen.log.end, seen.log.stable, seen.target.end
-    if end is None or stable is None or target_end is None:
+    if end is None or stable is None or target_end is None or seen.leader_end is None:
         return RunStep(waits_for="the log ends of both clusters")
     is_linked = agreement.method == MigrationMethod.LINKED
     if is_linked and target_end > end:
@@ -90,16 +90,23 @@ def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: i
     planned = replace(agreement, end_offset=end, **_terms_of(reading_of(seen)))
     if agreement.end_offset not in (None, end):
         return RunStep(replace(planned, number=number))
-    # A link keeps offsets, so that client offsets are those of the target. Producers that are drained may have begun on
-    # the target, which was empty when it was agreed about.
-    known = agreement.target_base_offset if agreement.method == MigrationMethod.DRAINED else None
-    return _start(planned, end if is_linked else target_end if known is None else known)
+    return _start(planned, seen)
 
 
-def _start(agreement: PartitionAgreement, base: int | None) -> RunStep:
+def _start(agreement: PartitionAgreement, seen: SeenPartition) -> RunStep:
+    base = _base(agreement, seen)
     if base is None:
         return RunStep(waits_for="the log end of the target")
     return RunStep(replace(agreement, status=MigrationStatus.MIGRATING.value, target_base_offset=base))
+
+
+def _base(agreement: PartitionAgreement, seen: SeenPartition) -> int | None:
+    """Return the target's first offset in the migration; None if unknown."""
+    # Producers that are drained may have begun on the target, which was empty when it was agreed about.
+    if agreement.target_base_offset is not None:
+        return agreement.target_base_offset
+    # A link keeps offsets, so that client offsets are those of the target.
+    return agreement.end_offset if agreement.method == MigrationMethod.LINKED else seen.target.end
 
 
 def _ignore_origin(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
@@ -133,13 +140,15 @@ def _start_of_ignored(agreement: PartitionAgreement, seen: SeenPartition, agreed
     ready = readiness(agreement, agreed, agreement.end_offset)
     if ready.missing:
         return RunStep(waits_for=_routers_text(ready.missing))
-    is_linked = agreement.method == MigrationMethod.LINKED
-    return _start(agreement, agreement.end_offset if is_linked else seen.target.end)
+    return _start(agreement, seen)
 
 
 def reading_of(seen: SeenPartition) -> OriginReading | None:
     """Return the present reading of the origin; None if it is down."""
-    return None if seen.log.end is None else OriginReading(seen.log.end, seen.offsets_per_s, seen.now_ms)
+    if seen.log.end is None:
+        return None
+    end = seen.log.end if seen.leader_end is None else seen.leader_end
+    return OriginReading(end, seen.offsets_per_s, seen.now_ms)
 
 
 def reading_in(agreement: PartitionAgreement) -> OriginReading | None:
@@ -161,4 +170,5 @@ def _terms_of(reading: OriginReading | None) -> dict[str, Any]:
 
 
 def _routers_text(missing: tuple[str, ...]) -> str:
-    return f"routers to agree: {join_names(missing)}" if missing else "the log end of the origin"
+    known = "the end of the origin's log on its leader"
+    return f"routers to agree: {join_names(missing)}" if missing else known

@@ -35,7 +35,7 @@ class OriginReading:
     """One reading of a partition's log on the origin.
 
     Attributes:
-        end: log end offset.
+        end: end of the log on its leader; the high watermark if that is unknown.
         offsets_per_s: rate at which it grew, offsets per second; None if unknown.
         read_ms: time of the reading, epoch milliseconds.
     """
@@ -53,13 +53,15 @@ class SeenPartition:
         log: its log on the origin; all None if the origin is down or shielded.
         target: its log on the target; all None if unknown.
         now_ms: time, epoch milliseconds.
-        offsets_per_s: rate at which the origin's log grows, offsets per second; None if unknown.
-        is_quiet: whether the log has not grown for ``migration.quiet_s``.
+        offsets_per_s: rate at which the origin's log grows on its leader, offsets per second; None if unknown.
+        is_quiet: whether the log has not grown for ``migration.quiet_s``, and all in-sync replicas had all of it.
         is_topic_quiet: whether no log of its topic has.
         last: newest reading of the origin; None if there was none.
         is_origin_down: whether the origin has not answered for so long that no leader switch explains it, or is
             shielded.
         is_mirrored: whether a mirror has the origin's last record as its own last one; None if that was not looked up.
+        leader_end: end of the origin's log on its leader, with what no other replica has yet; None if unknown. It is
+            read after the log.
     """
 
     log: LogOffsets
@@ -71,6 +73,7 @@ class SeenPartition:
     last: OriginReading | None = None
     is_origin_down: bool = False
     is_mirrored: bool | None = None
+    leader_end: int | None = None
 
     @property
     def is_origin_up(self) -> bool:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from headroom.planning.migration.agreement import missing_routers
 from headroom.planning.migration.run.seen import RunStep, RunTerms, SeenPartition
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
+from headroom.schemas.text.amounts import join_names
 
 
-def used_step(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerms) -> RunStep:
+def used_step(
+    agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
+) -> RunStep:
     """Return the next step of a partition whose target is in use.
 
     Args:
         agreement: what was agreed about it.
-        seen: both clusters.
+        seen: both clusters; the origin was read after the routers' reports.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
         terms: what the run is asked for.
+        number: number of the next agreement of the migration.
     """
     if agreement.status == MigrationStatus.AGED:
         return RunStep()
@@ -31,7 +38,9 @@ def used_step(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerm
         return _known_end(agreement, seen)
     lost = lost_range(agreement, seen)
     if lost is not None:
-        return _shorter(agreement, lost, terms)
+        if terms.accept_loss or agreement.origin_closed:
+            return _accept_loss(agreement, lost[0], agreed, terms, number)
+        return _shorter(agreement, lost)
     return _seal(agreement, seen, limit_of(agreement))
 
 
@@ -76,13 +85,35 @@ def is_short(agreement: PartitionAgreement, seen: SeenPartition) -> bool:
     )
 
 
-def _shorter(agreement: PartitionAgreement, lost: tuple[int, int], terms: RunTerms) -> RunStep:
+def _shorter(agreement: PartitionAgreement, lost: tuple[int, int]) -> RunStep:
     first, end = lost
-    if terms.accept_loss:
-        return RunStep(replace(agreement, origin_end=first))
     rule = f"has lost {end - first:,} records on the origin, at offsets {first:,} to {end - 1:,}: its log ends before E"
     remedy = "Bring back a replica that has them. If there is none: --accept-loss, then readers go on at the target."
     return RunStep(refusal=HeadroomError(str(agreement.name), rule, remedy))
+
+
+def _accept_loss(
+    agreement: PartitionAgreement, log_end: int, agreed: Mapping[str, int], terms: RunTerms, number: int
+) -> RunStep:
+    """Agree where the origin's log ends, once no router writes there any more.
+
+    Below the end offset it has room again: what a router that knows of nothing sends there is acknowledged.
+
+    Args:
+        agreement: what was agreed about the partition.
+        log_end: where the log ends, which has rested; read after ``agreed``.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+        terms: what the run is asked for.
+        number: number of the next agreement of the migration.
+    """
+    if agreement.method == MigrationMethod.ROUTED:
+        routers = terms.routers or agreement.routers
+        if not agreement.origin_closed or set(routers) != set(agreement.routers):
+            return RunStep(replace(agreement, origin_closed=True, number=number, routers=routers))
+        missing = missing_routers(agreement, agreed)
+        if missing:
+            return RunStep(waits_for=f"routers to leave the origin: {join_names(missing)}")
+    return RunStep(replace(agreement, origin_end=log_end))
 
 
 def _known_end(agreement: PartitionAgreement, seen: SeenPartition) -> RunStep:

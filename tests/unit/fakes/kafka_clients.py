@@ -38,8 +38,12 @@ class FakeCluster:
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     epochs: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
     topic_ids: dict[str, str] = field(default_factory=dict)
+    # High watermarks of partitions whose follower hangs. Consumers get nothing beyond, and leaders acknowledge.
+    watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     # Producer with each transactional id that is not fenced.
     writers: dict[str, FakeProducer] = field(default_factory=dict)
+    # Answers a request for newer metadata.
+    refresh: Callable[[], Future] = lambda: Future().success(None)
 
     def topics(self) -> set[str]:
         return set(self.topics_)
@@ -50,10 +54,16 @@ class FakeCluster:
     def topic_id(self, topic: str) -> str | None:
         return self.topic_ids.get(topic)
 
+    def request_update(self) -> Future:
+        return self.refresh()
+
     available_partitions_for_topic = partitions_for_topic
 
     def leader_epoch_for_partition(self, partition: TopicPartition) -> int:
         return self.epochs[partition]
+
+    def watermark(self, partition: TopicPartition) -> int:
+        return self.watermarks.get(partition, len(self.logs[partition]))
 
     def values(self, topic: str, partition: int = 0) -> list[bytes | None]:
         return [stored.value for stored in self.logs[TopicPartition(topic, partition)]]
@@ -293,10 +303,10 @@ class FakeConsumer:
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         self._check()
-        return {partition: len(self.cluster.logs[partition]) for partition in partitions}
+        return {partition: self.cluster.watermark(partition) for partition in partitions}
 
     def highwater(self, partition: TopicPartition) -> int | None:
-        return len(self.cluster.logs[partition])
+        return self.cluster.watermark(partition)
 
     def position(self, partition: TopicPartition, timeout_ms: int | None = None) -> int:
         return self._positions.get(partition, 0)
@@ -315,7 +325,8 @@ class FakeConsumer:
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition in sorted(self._assigned - self._paused):
             start = self._positions.setdefault(partition, 0)
-            stored = self.cluster.logs[partition][start : start + left]
+            end = min(start + left, self.cluster.watermark(partition))
+            stored = self.cluster.logs[partition][start:end]
             records = [
                 ConsumerRecord(*partition, 0, offset, kept.timestamp, 0, kept.key, kept.value, [], None, 0, 0, 0)
                 for offset, kept in enumerate(stored, start)

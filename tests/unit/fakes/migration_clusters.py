@@ -75,6 +75,7 @@ class FakeMigrationCluster:
         logs: records by partition.
         starts: log start, 0 if it is not among them.
         ends: log end, that of the last record if it is not among them.
+        unreplicated: offsets beyond it that only the leader has; 0 if it is not among them.
         stables: last stable offset, the log end if it is not among them.
         settings: settings by topic; ``RULES`` if it is not among them.
         replicas: replicas of each partition.
@@ -107,6 +108,7 @@ class FakeMigrationCluster:
     logs: dict[TopicPartition, list[LogRecord]] = field(default_factory=dict)
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
+    unreplicated: dict[TopicPartition, int] = field(default_factory=dict)
     stables: dict[TopicPartition, int] = field(default_factory=dict)
     settings: dict[str, TopicRules] = field(default_factory=dict)
     replicas: int = 3
@@ -211,10 +213,18 @@ class FakeMigrationCluster:
                 found[name] = log if leader is not None and leader == self._leader(name) else LogOffsets()
         return found
 
+    def leader_end_of(self, name: TopicPartition) -> int:
+        return self.end_of(name) + self.unreplicated.get(name, 0)
+
+    def leader_ends(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, int]:
+        self._answer()
+        led = {TopicPartition(t, p): leader for t, own in topics.items() for p, leader in own.leaders.items() if leader}
+        return {name: self.leader_end_of(name) for name, leader in led.items() if leader == self._leader(name)}
+
     def epoch_ends(
         self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, Collection[int]]
     ) -> dict[TopicPartition, dict[int, int]]:
-        known = {n: {**self.ended.get(n, {}), self.leader_epochs.get(n, -1): self.end_of(n)} for n in epochs}
+        known = {n: {**self.ended.get(n, {}), self.leader_epochs.get(n, -1): self.leader_end_of(n)} for n in epochs}
         return {name: {e: known[name][e] for e in asked if e in known[name]} for name, asked in epochs.items()}
 
     def log_sizes(

@@ -71,6 +71,7 @@ class MigrationStage:
         target: the target.
         settings: all settings.
         offsets_per_s: what producers write to each partition of the origin, offsets per second.
+        hangs: whether a follower of each partition hangs there, so that only leaders have what is written.
         now_s: time.
         routers: names of routers that agree to whatever is agreed.
         before_wait: called with the stage before time goes on.
@@ -89,6 +90,7 @@ class MigrationStage:
         )
     )
     offsets_per_s: float = 10.0
+    hangs: bool = False
     now_s: float = 0.0
     routers: tuple[str, ...] = ("writer", "reader")
     before_wait: Callable[[MigrationStage], object] = lambda stage: None
@@ -151,8 +153,12 @@ class MigrationStage:
         for name in ORDERS:
             if name in self.origin.logs and name not in left:
                 exact = self._kept.get(name, 0.0) + self.offsets_per_s * seconds
-                self.origin.ends[name] = self.origin.end_of(name) + int(exact)
                 self._kept[name] = exact - int(exact)
+                if self.hangs:
+                    self.origin.unreplicated[name] = self.origin.unreplicated.get(name, 0) + int(exact)
+                else:
+                    self.origin.ends[name] = self.origin.leader_end_of(name) + int(exact)
+                    self.origin.unreplicated.pop(name, None)
         numbers: dict[str, int] = {}
         for one in self.agreed().values():
             numbers[one.migration] = max(one.number, numbers.get(one.migration, 0))

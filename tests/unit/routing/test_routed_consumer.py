@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError, NoOffsetForPartitionError
+from kafka.future import Future
 
 from headroom.routing import RoutedConsumer
 from headroom.schemas.errors import HeadroomError
@@ -220,6 +221,22 @@ def test_a_seek_is_by_client_offset(stage: Stage) -> None:
     assert reading.read_all() == EXPECTED[12:]
 
 
+@pytest.mark.parametrize("by_offsets", [False, True])
+def test_a_restart_after_a_seek_back_continues_at_what_was_committed_last(stage: Stage, by_offsets: bool) -> None:
+    start(stage)
+    reading = stage.consumer()
+    reading.read_all()
+    reading.routed.commit()
+    reading.routed.seek(P0, 9)
+    reading.routed.commit({P0: 9} if by_offsets else None)
+    assert stage.origin.committed == {P0: 9}
+    assert stage.consumer().read_all() == EXPECTED[9:]
+    assert reading.read_all() == EXPECTED[9:]
+    reading.routed.commit()
+    assert (stage.origin.committed, stage.target.committed) == ({P0: 10}, {P0: 6})
+    assert stage.consumer().read_all() == []
+
+
 def test_a_revoked_partition_is_neither_read_nor_committed(stage: Stage) -> None:
     start(stage)
     reading = stage.consumer(max_poll_records=4)
@@ -369,12 +386,47 @@ def poll_until_compared(reading: Consuming) -> None:
 
 
 def test_metadata_that_is_older_than_the_agreement_shows_no_replacement(stage: Stage) -> None:
+    """The first answer is to a request that was on its way when the agreement was read."""
+    asked: list[Future] = []
+
+    def refresh() -> Future:
+        if asked:
+            stage.origin.topic_ids[TOPIC] = "newer"
+        asked.append(Future().success(None))
+        return asked[-1]
+
+    stage.origin.refresh = refresh
     stage.origin.topic_ids[TOPIC] = "older"
     stage.agree(agreement(origin_topic_id="newer"))
     stage.agree(agreement(origin_topic_id="newer", status="migrating"))
     reading = stage.consumer()
     assert reading.read_all() == EXPECTED
-    poll_until_compared(reading)
+    for _ in range(4):
+        poll_until_compared(reading)
+    assert len(asked) == 2
+
+
+def test_metadata_that_is_not_answered_shows_no_replacement(stage: Stage) -> None:
+    answers = [Future().failure(KafkaConnectionError()), Future()]
+    stage.origin.refresh = lambda: answers.pop(0)
+    stage.origin.topic_ids[TOPIC] = "older"
+    stage.agree(agreement(origin_topic_id="newer"))
+    stage.agree(agreement(origin_topic_id="newer", status="migrating"))
+    reading = stage.consumer()
+    for _ in range(4):
+        poll_until_compared(reading)
+    assert answers == []
+
+
+@pytest.mark.parametrize("side", ["origin", "target"])
+def test_a_reader_that_starts_after_a_topic_was_recreated_stops(stage: Stage, side: str) -> None:
+    """Its end offset, base and commits are of the topic before."""
+    getattr(stage, side).topic_ids[TOPIC] = "second"
+    stage.agree(agreement(**{f"{side}_topic_id": "first"}))
+    stage.agree(agreement(**{f"{side}_topic_id": "first", "status": "migrating"}))
+    reading = stage.consumer()
+    with pytest.raises(HeadroomError, match=f"was recreated on the {side} since the agreement: its id is second"):
+        poll_until_compared(reading)
 
 
 def test_an_origin_that_is_over_may_be_replaced(stage: Stage) -> None:

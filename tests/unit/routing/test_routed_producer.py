@@ -262,6 +262,30 @@ def test_an_origin_that_is_given_up_gets_no_more_records(stage: Stage, change: d
     assert futures[0].exception is not None
 
 
+def test_a_producer_agrees_that_it_leaves_an_origin_once_nothing_is_on_its_way_there(stage: Stage) -> None:
+    """E is 10, of which the origin has lost all. What lands below is acknowledged, and what comes later is moved."""
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = migrating(stage, 10)
+    futures = send(router, b"a")
+    stage.agree(agreement(status="migrating", number=2, origin_closed=True))
+    flush = router.origin.flush
+
+    def hang(timeout: float | None = None) -> None:
+        raise KafkaTimeoutError
+
+    router.origin.flush = hang  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(KafkaTimeoutError):
+            router.routed.follow()
+    futures += send(router, b"b")
+    assert (stage.agreed(), list(router.target.waiting[P0])) == ({"writer": 1}, [])
+    router.origin.flush = flush  # type: ignore[method-assign]
+    router.routed.follow()
+    assert (stage.agreed(), stage.origin.values(TOPIC)) == ({"writer": 2}, [b"a"])
+    assert router.target.answer(P0)
+    assert offsets(futures) == [0, 10]
+
+
 def test_a_producer_agrees_after_all_that_it_sent_before_is_answered(stage: Stage) -> None:
     router = stage.producer()
     futures = send(router, b"a")
@@ -335,6 +359,22 @@ def test_a_later_leader_hides_no_loss_of_an_earlier_one(stage: Stage) -> None:
     stage.origin.epochs[P0] = 2
     router.routed.follow()
     assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 0, 3), AcknowledgedEnd(TOPIC, 0, 1, 4))
+
+
+def test_metadata_that_shows_an_earlier_leader_again_reports_nothing_of_it(stage: Stage) -> None:
+    """The leader of epoch 5 had acknowledged 2 records, and that of 6 two more: the first one has lost none."""
+    router = stage.producer()
+    stage.origin.epochs[P0] = 5
+    stage.agree(agreement())
+    router.routed.follow()
+    send(router, b"a", b"b", b"c", b"d")
+    answer(router, 2)
+    for epoch, answers in ((6, 1), (5, 1), (6, 0)):
+        stage.origin.epochs[P0] = epoch
+        router.routed.follow()
+        answer(router, answers)
+    router.routed.follow()
+    assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 5, 2),)
 
 
 def test_a_restarted_producer_keeps_what_was_reported_under_its_name(stage: Stage) -> None:

@@ -45,6 +45,7 @@ AGREEMENTS = st.builds(
     origin_offsets_per_s=st.none() | st.floats(0, allow_nan=False, allow_infinity=False),
     origin_read_ms=OFFSETS,
     sealed_ms=OFFSETS,
+    origin_closed=st.booleans(),
 )
 REPORT = RouterReport(
     "writer", "a1", "producer", "all", "kafka-python 3.0.12", {"move": 2}, (AcknowledgedEnd("orders", 0, 4, 9),)

@@ -109,7 +109,7 @@ def test_a_mirror_has_the_name_of_the_origin_in_readings_and_a_missing_topic_is_
 def test_a_reading_of_logs_alone_asks_for_nothing_else() -> None:
     read = Read(COPY, alias="old")
     read.cluster.fill("old.orders", 1, range(3))
-    for name in ("groups", "rules", "log_sizes"):
+    for name in ("groups", "rules", "log_sizes", "leader_ends"):
         setattr(read.cluster, name, refuse)
     wanted = WantedPartitions([NAME], frozenset({"orders"}), sized=[NAME], is_logs_only=True)
     reading = read.reader.read(wanted)
@@ -117,6 +117,16 @@ def test_a_reading_of_logs_alone_asks_for_nothing_else() -> None:
     assert (reading.groups, reading.rules, reading.sizes, reading.epoch_ends) == (None, {}, {}, {})
     # The other partition too, which was not asked about.
     assert (reading.names, sorted(reading.topics["orders"].leaders)) == ({"orders": "old.orders"}, [0, 1])
+
+
+def test_a_reading_of_the_origins_logs_alone_has_what_only_leaders_have() -> None:
+    read = Read()
+    read.cluster.fill("orders", 1, range(3))
+    read.cluster.unreplicated = {NAME: 4}
+    reading = read.reader.read(WantedPartitions([NAME], is_logs_only=True))
+    assert (reading.logs[NAME].end, reading.leader_ends) == (1, {NAME: 5})
+    read.cluster.leader_ends = refuse  # type: ignore[method-assign]
+    assert read.reader.read(WANTED).leader_ends == {}
 
 
 def test_sizes_of_logs_are_read_some_seconds_apart_and_only_those_that_are_wanted() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.protocol.admin import DescribeConfigsResponse, DescribeLogDirsResponse
-from kafka.protocol.consumer import ListOffsetsResponse
+from kafka.protocol.consumer import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from headroom.cluster.migration import migration_cluster as module
@@ -23,6 +23,7 @@ ORDERS_ID = uuid.UUID(int=7)
 NAMES = [TopicPartition("orders", p) for p in (0, 1, 2)]
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 _Config = DescribeConfigsResponse.DescribeConfigsResult
+_Ends = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 
 
 class OffsetBrokers:
@@ -31,6 +32,8 @@ class OffsetBrokers:
     Attributes:
         configs: value by key of the topic's settings; None: this user may not read them.
         offsets: offset and timestamp by partition, time, and isolation level.
+        epochs: leader epoch and log end of each partition on its leader.
+        earlier: where earlier epochs end, by partition and epoch.
         silent: brokers that do not answer.
         asked: broker, lowest version and isolation level of each request for offsets.
         sized: broker and partitions of each request for log directories, in which both have logs of both partitions.
@@ -40,6 +43,8 @@ class OffsetBrokers:
     def __init__(self, kafka: Any = None) -> None:
         self.configs: dict[str, str] | None = {}
         self.offsets: dict[tuple[TopicPartition, int, int], tuple[int, int]] = {}
+        self.epochs: dict[TopicPartition, tuple[int, int]] = {}
+        self.earlier: dict[tuple[TopicPartition, int], int] = {}
         self.silent: set[int] = set()
         self.asked: list[tuple[int, int, int]] = []
         self.sized: list[tuple[int, list[tuple[str, int]]]] = []
@@ -124,6 +129,26 @@ class OffsetBrokers:
         answer = DescribeLogDirsResponse(throttle_time_ms=0, results=[directory] if self.shows_directories else [])
         return DescribeLogDirsResponse.decode(answer.encode(version=1), version=1)
 
+    def OffsetForLeaderEpochRequest(self, request: Any, node: int) -> Any:
+        assert (request.replica_id, request._min_version) == (-1, 3)
+        asked = [(own.topic, own.partitions) for own in request.topics]
+        topics = [_Ends(topic=t, partitions=[self._end(t, p) for p in partitions]) for t, partitions in asked]
+        answer = OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics)
+        return OffsetForLeaderEpochResponse.decode(answer.encode(version=3), version=3)
+
+    def _end(self, topic: str, asked: Any) -> Any:
+        """Answer as ``LeaderEpochFileCache.endOffsetFor``; 74 is FENCED_LEADER_EPOCH."""
+        name = TopicPartition(topic, asked.partition)
+        epoch, end = self.epochs[name]
+        found = end if asked.leader_epoch == epoch else self.earlier.get((name, asked.leader_epoch), -1)
+        is_fenced = asked.current_leader_epoch not in (-1, epoch)
+        return _Ends.EpochEndOffset(
+            error_code=74 if is_fenced else 0,
+            partition=asked.partition,
+            leader_epoch=-1 if is_fenced else asked.leader_epoch,
+            end_offset=-1 if is_fenced else found,
+        )
+
     def _offset(self, name: TopicPartition, time: int, isolation: int) -> Any:
         found = self.offsets.get((name, time, isolation))
         offset, timestamp = found or (-1, -1)
@@ -200,6 +225,17 @@ def test_a_broker_that_does_not_answer_makes_its_partitions_unknown(
     assert cluster.log_ends(topics)[0] == {NAMES[0]: 100}
     found = cluster.log_offsets(topics)
     assert (found[NAMES[0]], found[NAMES[1]]) == (LogOffsets(end=100), LogOffsets())
+
+
+def test_a_leaders_log_ends_where_its_newest_epoch_does_and_only_it_may_say_so(
+    cluster: MigrationCluster, brokers: OffsetBrokers
+) -> None:
+    """The leader of partition 1 is two epochs on, the first of which ended at 50: that is no log end."""
+    topics = {"orders": MigratingTopic(None, {0: 1, 1: 2, 2: None}, 1, {0: 7, 1: 4, 2: 4})}
+    brokers.epochs = {NAMES[0]: (7, 180), NAMES[1]: (6, 180)}
+    brokers.earlier = {(NAMES[1], 4): 50}
+    assert cluster.leader_ends(topics) == {NAMES[0]: 180}
+    assert cluster.epoch_ends(topics, {NAMES[1]: [4]}) == {NAMES[1]: {4: 50}}
 
 
 def test_sizes_are_those_of_the_leaders_logs_and_only_of_these_partitions(

@@ -65,10 +65,11 @@ def test_nothing_starts_that_a_router_does_not_know_or_that_the_log_has_passed(
         ({}, {"number": 2, "end_offset": 20}),
         ({}, {"number": 2, "end_offset": 5}),
         ({}, {"status": "migrating"}),
-        ({}, {"number": 2, "target_base_offset": 7}),
+        ({"target_base_offset": None}, {"number": 2, "target_base_offset": 7}),
         ({"end_offset": None, "status": "migrating"}, {"end_offset": 12, "status": "migrating"}),
         ({"status": "migrating"}, {"status": "migrated"}),
         ({"status": "migrating"}, {"status": "migrating", "ignore_origin": True, "origin_end": 8}),
+        ({"status": "migrating"}, {"status": "migrating", "origin_closed": True, "number": 2}),
         ({"status": "migrated"}, {"status": "aged", "number": 2}),
         ({"target_base_offset": None}, {"number": 1}),
         ({"status": "migrating"}, {"status": "migrating", "shielded": True}),
@@ -90,8 +91,11 @@ def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any])
         ({"status": "migrating"}, {"status": "planned"}, "does not become planned"),
         ({"status": "migrating"}, {"status": "migrating", "end_offset": 11}, "end offset is fixed"),
         ({"status": "migrating"}, {"status": "migrating", "target_base_offset": 4}, "base offset is fixed"),
+        ({}, {"number": 2, "target_base_offset": 7}, "base offset is fixed"),
+        ({}, {"status": "migrating", "target_base_offset": 4}, "base offset is fixed"),
         ({}, {"status": "migrating", "target_base_offset": None}, "base offset is unknown"),
         ({"status": "migrating", "ignore_origin": True}, {"status": "migrating"}, "given up"),
+        ({"status": "migrating", "origin_closed": True}, {"status": "migrating"}, "left the origin"),
         ({"status": "migrating", "origin_end": 8}, {"status": "migrating", "origin_end": 9}, "origin's end is fixed"),
         ({"status": "migrating"}, {"status": "migrating", "migration": "other"}, "belongs to the migration move"),
         ({}, {"target_cluster_id": "third"}, "other ones"),
@@ -134,6 +138,7 @@ def test_once_the_target_is_in_use_client_offsets_never_jump(before: Any, after:
 def test_the_split_of_an_agreement() -> None:
     agreed = agreement(status="migrating", ignore_origin=True, origin_end=8)
     assert split_of(agreed) == Split(10, 3, MigrationStatus.MIGRATING, True, True, 8)
+    assert split_of(agreement(status="migrated", origin_closed=True)) == Split(10, 3, "migrated", origin_closed=True)
     assert split_of(agreement(target_base_offset=None), origin_up=False) == Split(10, -1, "planned", False, False)
 
 

@@ -167,7 +167,9 @@ def test_a_record_that_is_no_sync_is_named_and_read_again(following: Following) 
     following.write(1)
     following.origin.logs[ON_ORIGIN].append(log_record(2, 2))
     for _ in range(2):
-        with pytest.raises(HeadroomError, match=r"mm2-offset-syncs.new.internal: its record at offset 2 is not an offset"):
+        with pytest.raises(
+            HeadroomError, match=r"mm2-offset-syncs.new.internal: its record at offset 2 is not an offset"
+        ):
             following.read()
     del following.origin.logs[ON_ORIGIN][-1]
     following.write(3)

@@ -97,6 +97,55 @@ def test_a_log_that_stops_before_its_end_gets_the_end_where_it_is(stage: Migrati
     assert ends == {stage.origin.end_of(ORDERS[0])}
 
 
+def test_routers_that_agree_while_only_leaders_have_what_they_wrote_get_an_end_beyond_it(
+    stage: MigrationStage,
+) -> None:
+    """A follower hangs from 12 s to 60 s. E is 350; the leaders pass it at 25 s, and "reader" agrees at 30 s."""
+    ends: list[int] = []
+
+    def hang(at: MigrationStage) -> None:
+        at.hangs = 12 < at.now_s < 60
+        at.routers = ("writer", "reader") if at.now_s > 30 else ("writer",)
+        if not ends and at.agreed() and at.agreed()[ORDERS[0]].status == "migrating":
+            ends.append(at.origin.leader_end_of(ORDERS[0]))
+
+    stage.before_wait, stage.routers = hang, ("writer",)
+    result = stage.run(routers=("writer", "reader"))
+    first = result.agreements[ORDERS[0]]
+    assert (result.error, first.status) == (None, "migrated")
+    # By the rate of the leader's log it is also ahead of it.
+    assert (first.end_offset or 0) > ends[0] > 400
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_producers_whose_records_only_leaders_have_did_not_leave(stage: MigrationStage, waits: bool) -> None:
+    """A follower hangs for 20 s, longer than ``migration.quiet_s``. With acks=1 they write on, with "all" they wait."""
+
+    def hang(at: MigrationStage) -> None:
+        at.hangs = 12 < at.now_s < 32
+        is_waiting = waits and 14 < at.now_s < 32
+        at.offsets_per_s = 0.0 if is_waiting or at.now_s > 50 else 10.0
+
+    stage.before_wait = hang
+    result = stage.run("drained")
+    assert result.error is None
+    assert {one.end_offset for one in result.agreements.values()} == {stage.origin.end_of(ORDERS[0])}
+    assert stage.now_s >= 60
+
+
+def test_a_high_watermark_that_rests_below_the_end_is_no_loss(stage: MigrationStage) -> None:
+    """The leaders are past E, 350, and routed records are on the target; a follower has 300."""
+    stage.run(goal=RunGoal.STARTED)
+    stage.offsets_per_s, stage.hangs = 0.0, True
+    stage.origin.ends, stage.origin.unreplicated = dict.fromkeys(ORDERS, 300), dict.fromkeys(ORDERS, 60)
+    stage.target.ends = dict.fromkeys(ORDERS, 5)
+    began_s, stop = stage.now_s, StageStop(stage)
+    stage.before_wait = lambda at: setattr(stop, "is_stopped", at.now_s > began_s + 30)
+    result = stage.run(stop=stop, accept_loss=True)
+    assert (result.error, result.stopped) == (None, True)
+    assert {one.origin_end for one in result.agreements.values()} == {None}
+
+
 @pytest.mark.parametrize("method", ["drained", "mirrored"])
 def test_clients_that_are_moved_by_hand_are_waited_for(stage: MigrationStage, method: str) -> None:
     if method == "mirrored":
@@ -341,6 +390,25 @@ def test_an_origin_that_comes_back_shorter_ends_the_run(stage: MigrationStage) -
     result = stage.run(goal=RunGoal.AGED, accept_loss=True)
     assert result.error is None
     assert {one.origin_end for one in result.agreements.values()} == {340}
+
+
+def test_a_loss_is_accepted_where_the_log_ends_once_all_routers_have_left_the_origin(stage: MigrationStage) -> None:
+    """A producer that knows of nothing fills 3 of the 10 lost offsets after 20 s, and follows after 40 s."""
+    stage.run()
+    stage.origin.ends, stage.offsets_per_s, began_s = dict.fromkeys(ORDERS, 340), 0.0, stage.now_s
+
+    def follow_late(at: MigrationStage) -> None:
+        if at.now_s > began_s + 20:
+            at.origin.ends = dict.fromkeys(ORDERS, 343)
+        at.routers = ("writer", "reader") if at.now_s > began_s + 40 else ("reader",)
+
+    stage.before_wait, stage.routers = follow_late, ("reader",)
+    result = stage.run(accept_loss=True, routers=("writer", "reader"))
+    assert result.error is None
+    assert {(one.origin_closed, one.origin_end) for one in result.agreements.values()} == {(True, 343)}
+    assert any("routers to leave the origin: writer" in note for note in stage.progress.notes)
+    lines = [note for note in stage.progress.notes if "which has lost records" in note]
+    assert lines[0] == "orders-0: routers leave the origin, which has lost records, end offset 350, agreement 2"
 
 
 def two_partitions_more(stage: MigrationStage) -> None:

@@ -12,7 +12,8 @@ def grown(*ends: int | None, measure_s: float = 2.0, quiet_s: float = 4.0) -> Lo
     """One reading a second."""
     growth = LogGrowth(measure_s, quiet_s)
     for at_s, end in enumerate(ends):
-        growth.add(float(at_s), {} if end is None else {NAME: end})
+        found = {} if end is None else {NAME: end}
+        growth.add(float(at_s), found, found)
     return growth
 
 
@@ -41,6 +42,22 @@ def test_a_log_without_an_answer_or_that_got_shorter_is_neither_quiet_nor_has_a_
     shorter = grown(5, 5, 5, 5, 5, 3)
     assert (shorter.is_quiet(NAME), shorter.offsets_per_s(NAME)) == (False, None)
     assert not grown(5, 5, None, 5, 5, 5).is_quiet(NAME)
+
+
+def test_a_log_is_quiet_only_for_as_long_as_all_replicas_have_it() -> None:
+    """The leader has 8, of which a follower that hangs has 5; from 6 s on it has all."""
+    growth = LogGrowth(2.0, 4.0)
+    for at_s in range(6):
+        growth.add(float(at_s), {NAME: 8}, {NAME: 5})
+    assert not growth.is_quiet(NAME)
+    assert growth.offsets_per_s(NAME) == 0.0
+    for at_s in range(6, 10):
+        growth.add(float(at_s), {NAME: 8}, {NAME: 8})
+        assert not growth.is_quiet(NAME)
+    growth.add(10.0, {NAME: 8}, {NAME: 8})
+    assert growth.is_quiet(NAME)
+    growth.add(11.0, {}, {NAME: 8})
+    assert not growth.is_quiet(NAME)
 
 
 def test_old_readings_are_forgotten() -> None:

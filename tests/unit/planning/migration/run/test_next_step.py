@@ -24,7 +24,7 @@ DOWN = LogOffsets()
 
 def seen(log: LogOffsets | None = None, target: LogOffsets = EMPTY, **more: Any) -> SeenPartition:
     log = log or LogOffsets(0, 8, 8)
-    usual = {"offsets_per_s": 2.0, "is_origin_down": log.end is None}
+    usual = {"offsets_per_s": 2.0, "is_origin_down": log.end is None, "leader_end": log.end}
     return SeenPartition(log, target, 60_000, **{**usual, **more})
 
 
@@ -53,6 +53,26 @@ def test_a_log_that_is_past_its_end_gets_another_one_for_the_same_routers() -> N
     assert (after.end_offset, after.number, after.status, after.routers) == (21, 2, "planned", ("writer",))
     assert (after.origin_position, after.origin_offsets_per_s, after.origin_read_ms) == (11, 2.0, 60_000)
     assert "a write rate" in step(planned(), seen(LogOffsets(0, 11, 11), offsets_per_s=None)).waits_for
+
+
+def test_what_only_the_leader_has_is_acknowledged_too() -> None:
+    """With acks=1, a router may have acknowledged 10 to 14 before it agreed to 10, while a follower hung at 8."""
+    at = seen(LogOffsets(0, 8, 8), leader_end=15)
+    after = step(planned(), at).after
+    assert after is not None
+    # 15 + 5 s x 2.
+    assert (after.end_offset, after.number, after.status, after.origin_position) == (25, 2, "planned", 15)
+    # Without a rate, which is 0 of the high watermark.
+    still = step(planned(), replace(at, offsets_per_s=0.0)).after
+    assert still is not None
+    assert (still.end_offset, still.status) == (15, "planned")
+    started = step(replace(still, number=1), replace(at, offsets_per_s=0.0)).after
+    assert started is not None
+    assert started.status == "migrating"
+    unknown = step(planned(), replace(at, leader_end=None))
+    assert (unknown.after, unknown.waits_for) == (None, "the end of the origin's log on its leader")
+    by_hand = step(moved("drained", target_base_offset=0), replace(at, leader_end=None, is_topic_quiet=True))
+    assert by_hand.waits_for == "the log ends of both clusters"
 
 
 def test_what_routers_had_held_and_send_at_once_is_no_rate() -> None:
@@ -98,6 +118,20 @@ def test_producers_that_are_drained_may_have_begun_on_the_target() -> None:
     after = step(moved("drained", target_base_offset=0), at).after
     assert after is not None
     assert after.target_base_offset == 0
+
+
+def test_producers_that_are_drained_may_have_begun_on_the_target_of_an_origin_that_is_ignored() -> None:
+    """5,000 are on the target, from its base 0 on: client offsets 28 and on, which no reader may miss."""
+    of_topic = moved(
+        "drained", target_base_offset=0, origin_position=8, origin_offsets_per_s=2.0, origin_read_ms=50_000
+    )
+    at = seen(DOWN, LogOffsets(0, 5_000, 5_000))
+    ignored = step(of_topic, at, ignore_origin=True).after
+    assert ignored is not None
+    assert (ignored.end_offset, ignored.target_base_offset, ignored.status) == (28, 0, "planned")
+    started = step(ignored, at, ignore_origin=True).after
+    assert started is not None
+    assert (started.status, started.end_offset, started.target_base_offset) == ("migrating", 28, 0)
 
 
 def test_an_open_transaction_is_waited_for() -> None:
@@ -192,11 +226,28 @@ def test_an_origin_that_comes_back_shorter_ends_the_run_or_is_accepted(
     assert step(own, replace(at, is_quiet=False)).refusal is None
     if is_lost:
         assert "has lost 2 records on the origin, at offsets 8 to 9" in str(found.refusal)
-        accepted = step(own, at, accept_loss=True).after
-        assert accepted == replace(own, origin_end=8)
+        left = replace(own, origin_closed=True) if method == "routed" else own
+        accepted = step(left, at, accept_loss=True).after
+        assert accepted == replace(left, origin_end=8)
         assert accepted is not None
         sealed = step(accepted, at).after
         assert sealed is None or sealed.status == "migrated"
+
+
+def test_a_loss_is_accepted_where_the_log_ends_once_all_routers_have_left_the_origin() -> None:
+    """A router that knows of nothing may still fill offset 8, below the end offset, and acknowledges it."""
+    at = seen(LogOffsets(0, 8, 8), LogOffsets(0, 4, 4), is_quiet=True)
+    closed = step(agreement(status="migrating"), at, accept_loss=True).after
+    assert closed == agreement(status="migrating", origin_closed=True, number=2)
+    assert closed is not None
+    waiting = step(closed, at, accept_loss=True)
+    assert (waiting.after, waiting.waits_for) == (None, "routers to leave the origin: writer")
+    # Without the option too: it was accepted.
+    filled = replace(at, log=LogOffsets(0, 9, 9), leader_end=9)
+    assert step(closed, filled, {"writer": 2}).after == replace(closed, origin_end=9)
+    # One that is gone is not waited for, if others are named.
+    renamed = step(closed, at, accept_loss=True, routers=("reader",)).after
+    assert renamed == replace(closed, routers=("reader",))
 
 
 def test_an_end_that_only_the_origin_has_is_its_stable_offset_once_it_is_back() -> None:
@@ -233,6 +284,7 @@ CASES = (
         origin_end=OFFSET,
         method=st.sampled_from(METHODS),
         shielded=st.booleans(),
+        origin_closed=st.booleans(),
     ),
     st.builds(
         SeenPartition,
@@ -245,6 +297,7 @@ CASES = (
         last=READINGS,
         is_origin_down=st.booleans(),
         is_mirrored=st.none() | st.booleans(),
+        leader_end=OFFSET,
     ),
     st.dictionaries(st.just("writer"), st.integers(0, 2)),
     st.builds(
@@ -269,6 +322,18 @@ def test_every_step_is_an_allowed_change_and_gives_a_reason_if_there_is_none(
         assert found.after != own
     elif own.status != "aged":
         assert found.waits_for or found.refusal
+
+
+@given(*CASES)
+def test_no_routed_partition_starts_below_what_its_leader_may_have_acknowledged(
+    own: PartitionAgreement, at: SeenPartition, agreed: dict[str, int], terms: RunTerms
+) -> None:
+    after = next_step(own, at, agreed, terms, 2).after
+    if own.ignore_origin or own.status != "planned" or after is None or after.status == "planned":
+        return
+    if own.method == "routed":
+        assert at.leader_end is not None
+        assert at.leader_end <= (after.end_offset or 0)
 
 
 @given(*CASES)
