@@ -62,7 +62,9 @@ class MirrorEnd:
         if log.start is None or log.end is None or target.end is None:
             return None
         growth = self._growth.setdefault(name, LogGrowth(self._quiet_s, self._quiet_s))
-        growth.add(self._clock_s(), {name: target.end})
+        # What only the target's leader has is not compared, so its high watermark is its end here.
+        ends = {name: target.end}
+        growth.add(self._clock_s(), ends, ends)
         if log.start >= log.end:
             return True
         if not growth.is_quiet(name):
