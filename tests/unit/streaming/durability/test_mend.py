@@ -201,7 +201,7 @@ def test_a_repair_on_a_full_disk_changes_nothing(
         patched.setattr(mending, "create", full)
         with pytest.raises(HeadroomError, match=r"cannot be mended \(.*No space left on device\)") as caught:
             mend(str(path))
-        assert "room on its disk" in caught.value.remedy
+        assert "free space on its disk" in caught.value.remedy
     mend(str(path))
     assert len(query(str(tmp_path), ACTION_JOURNAL.path, "SELECT seq FROM data") or []) == 1
 

@@ -154,7 +154,7 @@ def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
         table.append([step(event(), "log")])
     assert caught.value.subject.removeprefix("file://").rstrip("/") == str(tmp_path / "alerts" / "deliveries")
     assert caught.value.rule == "the Delta library failed at it (No space left on device (os error 28))"
-    assert "room on its disk" in caught.value.remedy
+    assert "free space on its disk" in caught.value.remedy
     table.append([step(event(), "log")])
     assert len(delta_query.rows({"data": store.location(ALERT_DELIVERIES)}, "SELECT * FROM data")) == 1
 
