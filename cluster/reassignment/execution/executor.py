@@ -28,6 +28,7 @@ from headroom.planning.reassignments.run.conditions import (
     leads_to_elect,
     lost_replicas,
     partitions_text,
+    require_known_moves,
     require_known_rates,
     require_no_foreign_moves,
 )
@@ -514,6 +515,7 @@ class ReassignmentExecutor:
             self._output.line(f"Ending {len(placing)} copies to other log directories")
         failed = {str(replica): reason for replica, reason in self._placement.cancel(placing, snapshot).items()}
         if moving:
+            require_known_moves(snapshot)
             self._output.line(f"Cancelling {len(moving)} partitions, and restoring the order of their replicas")
             submitted = self._journal.record.submitted
             cancelled = self._moves.cancel({name: submitted[name].before for name in moving})

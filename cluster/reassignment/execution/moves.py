@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from headroom.cluster.reassignment.execution.control import ClusterControl
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.planning.reassignments.run.changes import changes_factor
-from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.conditions import partitions_text, require_known_moves
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState, replicas_text
 from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
@@ -123,12 +123,13 @@ class RunMoves:
             originals: replicas before the reassignment, in their order; None if they are not known.
 
         Raises:
-            HeadroomError: no broker accepted a request, the cancellation did not end in time, or the journal cannot be
-                written.
+            HeadroomError: no controller answered, so that nothing was requested; no broker accepted a request, the
+                cancellation did not end in time, or the journal cannot be written.
         """
         if not originals:
             return {}
         snapshot = self._control.read()
+        require_known_moves(snapshot)
         self._journal.write([_cancellation(n, o, snapshot) for n, o in sorted(originals.items())])
         running = [name for name in originals if snapshot.moves(name)]
         refused = {n: "its reassignment has ended" for n, o in originals.items() if _has_ended(n, o, snapshot)}
@@ -157,16 +158,18 @@ class RunMoves:
     def _await_end(
         self, originals: Mapping[TopicPartition, tuple[int, ...] | None], refused: Mapping[TopicPartition, str]
     ) -> RunSnapshot:
-        """Return the cluster once no cancelled partition moves, and none has a replica that was added."""
+        """Return the cluster once a controller answers, no cancelled partition moves, and none has an added replica."""
         give_up_s = self._clock() + self._settle_s
         while True:
             snapshot = self._control.read()
             late = [n for n, o in originals.items() if n not in refused and _is_under_way(n, o, snapshot)]
-            if not late:
+            if snapshot.reassignments_read and not late:
                 return snapshot
             if self._clock() >= give_up_s:
-                rule = f"was cancelled, but still moves after {self._settle_s:g} s"
-                raise HeadroomError(partitions_text(late), rule, "See that the controller is up, then try again.")
+                names = partitions_text(late or originals)
+                state = "still moves" if snapshot.reassignments_read else "may still move"
+                rule = f"was cancelled, but {state} after {self._settle_s:g} s"
+                raise HeadroomError(names, rule, "See that the controller is up, then try again.")
             self._sleep(_POLL_S)
 
 

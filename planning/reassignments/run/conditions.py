@@ -90,6 +90,17 @@ def require_only_run(records: Sequence[RecordedRun], run_id: str | None, clean_c
         raise HeadroomError(f"run {others[0].run_id}", rule, remedy)
 
 
+def require_known_moves(snapshot: RunSnapshot) -> None:
+    """Check that the reassignments were read: those of an earlier look may be from before a submission.
+
+    Raises:
+        HeadroomError: no controller answered.
+    """
+    if not snapshot.reassignments_read:
+        rule = "could not be read, so what to cancel is unknown"
+        raise HeadroomError("the reassignments", rule, "Wait until a controller is elected, then try again.")
+
+
 def require_known_rates(changes: BatchChanges) -> None:
     """Check that every broker which a batch throttles reports its rates: what is not read back may not be in force.
 
