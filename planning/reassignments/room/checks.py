@@ -24,7 +24,8 @@ class RoomCheck:
     Attributes:
         errors: one per directory, or broker, without room for the copies that the plan sends there.
         notes: what could not be checked, and directories that may become full, as sentences.
-        crowded: bytes that are left on each volume, by its paths, of brokers that may overfill a directory.
+        crowded: bytes that are left on each volume, by its paths, during the first batch that may overfill a directory
+            of its broker.
     """
 
     errors: tuple[HeadroomError, ...]
@@ -52,6 +53,7 @@ def check_room(batches: Sequence[ReassignmentPlan], state: ClusterState) -> Room
     full: set[int] = set()
     getting: set[int] = set()
     crowded: dict[int, list[CrowdedVolume]] = {}
+    left: dict[int, Mapping[tuple[str, ...], int]] = {}
     running, unknown = _copies_of_others(batches, state)
     for number, batch in enumerate(batches, start=1):
         copies, removals = _changes(batch, state)
@@ -69,10 +71,12 @@ def check_room(batches: Sequence[ReassignmentPlan], state: ClusterState) -> Room
                 errors += shortages
             elif broker in copies and broker not in crowded and (volumes := list(room.crowded())):
                 crowded[broker] = volumes
+            if broker in copies and (broker in full or broker in crowded):
+                # Before what leaves with the batch is free.
+                left.setdefault(broker, room.left_by_path())
             room.remove(removals.get(broker, {}))
     met = sorted({name for broker in getting for name in unknown.get(broker, ())})
     noted = [volume for broker in sorted(crowded) for volume in crowded[broker]]
-    left = {broker: rooms[broker].left_by_path() for broker in sorted(crowded.keys() | full)}
     return RoomCheck(tuple(errors), (*_unknown_notes(met), *_crowded_notes(noted)), left)
 
 

@@ -297,6 +297,17 @@ def test_directories_are_named_where_the_one_with_the_fewest_logs_may_have_no_ro
         assert [target.log_dirs for target in unnamed.plan] == [None, None]
 
 
+def test_a_directory_is_not_named_for_the_room_that_a_replica_leaves_with_the_end_of_the_plan() -> None:
+    # Broker 1 gives up foo-0 of 90 in /b, where 20 are free until then, and gets foo-1 of 30.
+    leaving = replace(placement("foo", 0, [2, 1], 90), log_dirs={1: "/b"})
+    state = cluster_state([1, 2, 9], [leaving, placement("foo", 1, [9], 30)])
+    disks = (LogDirectory("/a", 400, 100, logs=20), LogDirectory("/b", 300, 20, logs=10))
+    crowded = replace(state, brokers={**state.brokers, 1: BrokerState(1, log_dirs=disks)})
+    plan = make_plan(crowded, replace(to_brokers(1, 2), replication_factor=1))
+    assert [(target.replicas, target.log_dirs) for target in plan.plan] == [((2,), None), ((1,), ("/a",))]
+    assert check_room([plan.plan], crowded) == RoomCheck(())
+
+
 def test_a_broker_is_not_filled_beyond_its_limit_while_another_has_room() -> None:
     """Broker 0 has 17 replicas of 50; broker 1 one of 700 of its 1,000, and broker 2 forty of 1."""
     sizes = {0: [50] * 12, 1: [700], 2: [1] * 40}
