@@ -212,13 +212,13 @@ def rates_to_set(
     Args:
         wanted: rate of each broker and role, bytes per second; where others have set a higher one, that stays.
         snapshot: the cluster now.
-        record: the run so far; a rate that others have changed since stays, unless nothing limits now.
+        record: the run so far; a rate that others have changed since stays.
     """
     rates: dict[BrokerRate, PlannedRate] = {}
     for name, least in sorted(wanted.items()):
         now, own = snapshot.rates.get(name), record.rates.get(name)
         # A broker that is down takes no rate, and copies nothing. See ``unknown_rates`` for one that is up.
-        if now is None or (now.in_force is not None and is_changed_by_others(name, now, record)):
+        if now is None or is_changed_by_others(name, now, record):
             continue
         if own is not None and now.own in own.own:
             # Not below what was in force before the run.
@@ -300,8 +300,11 @@ def broker_roles_of(moves: Mapping[TopicPartition, Submission]) -> frozenset[Bro
 def is_changed_by_others(name: BrokerRate, now: RateInForce, record: RecordedRun) -> bool:
     """Return whether others have changed a rate since a run has set it or, if it has set none, since it began.
 
-    A rate that is as before the run counts only if the broker had confirmed another one. One that is gone was cleared.
+    A rate that is as before the run counts only if the broker had confirmed another one. Where no rate is in force any
+    more, it was cleared, not changed.
     """
+    if now.in_force is None:
+        return False
     own = record.rates.get(name)
     if own is None:
         return name in record.rates_before and now.in_force != record.rates_before[name]

@@ -243,6 +243,32 @@ def test_a_batch_under_a_rate_of_others_that_is_too_low_does_not_begin_and_the_s
     assert stage.cluster.rates == {**fresh().rates, name: 2 * MB}
 
 
+# A rate of others that was enough, and one of the run, whose own batch copies from broker 1 to broker 3.
+CLEARED = [
+    (BrokerRole(2, LEADER), TargetAssignment(TopicPartition("c", 0), (2, 3)), ("a", 1)),
+    (BrokerRole(1, LEADER), TargetAssignment(TopicPartition("b", 1), (1, 2, 3)), ("a", 0)),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "second"), CLEARED)
+def test_a_rate_that_others_clear_in_one_batch_is_raised_for_the_next_with_the_throttle_of_the_run(
+    name: BrokerRole, first: TargetAssignment, second: tuple[str, int]
+) -> None:
+    stage = Stage(batches=[ReassignmentPlan((first,)), plan(second)])
+    for partition in BEFORE:
+        written(stage.cluster, partition, 8.0 * MB if partition == second else 0.0)
+
+    def clear(cluster: FakeReassignedCluster) -> None:
+        if first.name in cluster.left:
+            cluster.rates.pop(name, None)
+
+    stage.cluster.on_look = clear
+    assert stage.run(policy=RunPolicy(RATE, pause_s=0, auto_up_to_bytes_per_s=30 * MB)).stopped is None
+    # 8 MB/s to each of two followers, and a fifth more.
+    assert ("rate", (name, 19_200_000)) in stage.cluster.requests
+    assert stage.cluster.rates == {other: rate for other, rate in fresh().rates.items() if other != name}
+
+
 def test_killed_while_it_gives_its_rates_back_the_run_sets_them_again_for_the_next_batch() -> None:
     slow: list[int] = []
 
