@@ -19,7 +19,7 @@ from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.planning.reassignments.batches.finish_times import plan_time_s
 from headroom.planning.reassignments.plan import ReassignmentPlan
-from headroom.planning.reassignments.room.checks import room_errors
+from headroom.planning.reassignments.room.checks import check_room
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import (
     electable_leads,
@@ -129,6 +129,8 @@ class ReassignmentExecutor:
         self._kept_rates: dict[BrokerRate, int | None] = {}
         self._unelected: Mapping[TopicPartition, str] = {}
         self._lost_before = LostReplicas(frozenset(), frozenset())
+        # What was noted of room so far, without the number of the batch.
+        self._noted: set[str] = set()
 
     def run(self) -> RunOutcome:
         """Execute the batches, take back the throttle, and elect preferred leaders.
@@ -360,12 +362,22 @@ class ReassignmentExecutor:
         return sorted((targets | present) & snapshot.alive)
 
     def _room_now(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
-        reading = self._control.read_logs(self._brokers_of(batch, snapshot), None)
-        if reading.errors:
-            names = broker_names(sorted(reading.errors))
+        """Return which log directories or brokers have no room for a batch now; None if all have."""
+        brokers = set(self._brokers_of(batch, snapshot))
+        # Copies of others to these brokers need room too: their leaders report how much.
+        others = (p.leader for p in snapshot.partitions.values() if not brokers.isdisjoint(p.adding))
+        sources = {leader for leader in others if leader is not None} & snapshot.alive
+        reading = self._control.read_logs(sorted(brokers | sources), None)
+        silent = sorted(reading.errors.keys() & brokers)
+        if silent:
+            names = broker_names(silent)
             self._output.line(f"Batch {number}: room is not checked on {names}: no log directories were reported")
-        errors = room_errors([batch], cluster_state_of_run(snapshot, reading.brokers))
-        return "; ".join(f"{error.subject} {error.rule}" for error in errors[:_SHOWN_ERRORS]) or None
+        found = check_room([batch], cluster_state_of_run(snapshot, reading.brokers))
+        for note in found.unknown_notes:
+            if note not in self._noted:
+                self._output.line(f"Batch {number}: {note}")
+        self._noted.update(found.unknown_notes)
+        return "; ".join(f"{error.subject} {error.rule}" for error in found.errors[:_SHOWN_ERRORS]) or None
 
     def _with_known_rates(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> RunSnapshot:
         """Return the newest snapshot with the rates of all brokers that the batch throttles.

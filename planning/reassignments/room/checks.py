@@ -23,14 +23,21 @@ class RoomCheck:
 
     Attributes:
         errors: one per directory, or broker, without room for the copies that the plan sends there.
-        notes: what could not be checked, and directories that may become full, as sentences.
+        unknown_notes: copies of others that were not counted, because their size is unknown, as sentences.
+        crowded_notes: directories that may become full, as sentences.
         crowded: bytes that are left on each volume, by its paths, during the first batch that may overfill a directory
             of its broker.
     """
 
     errors: tuple[HeadroomError, ...]
-    notes: tuple[str, ...] = ()
+    unknown_notes: tuple[str, ...] = ()
+    crowded_notes: tuple[str, ...] = ()
     crowded: Mapping[int, Mapping[tuple[str, ...], int]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be checked, and directories that may become full, as sentences."""
+        return self.unknown_notes + self.crowded_notes
 
 
 def check_room(batches: Sequence[ReassignmentPlan], state: ClusterState) -> RoomCheck:
@@ -77,12 +84,7 @@ def check_room(batches: Sequence[ReassignmentPlan], state: ClusterState) -> Room
             room.remove(removals.get(broker, {}))
     met = sorted({name for broker in getting for name in unknown.get(broker, ())})
     noted = [volume for broker in sorted(crowded) for volume in crowded[broker]]
-    return RoomCheck(tuple(errors), (*_unknown_notes(met), *_crowded_notes(noted)), left)
-
-
-def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tuple[HeadroomError, ...]:
-    """Return the errors of ``check_room``."""
-    return check_room(batches, state).errors
+    return RoomCheck(tuple(errors), tuple(_unknown_notes(met)), tuple(_crowded_notes(noted)), left)
 
 
 def _unknown_notes(names: Sequence[TopicPartition]) -> Iterator[str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
 
+from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.reassignment.execution.control import RunPolicy
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage, killed_at_each_step
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
@@ -239,3 +242,43 @@ def test_the_throttles_of_moves_of_others_are_not_those_of_a_run_beside_them(up_
     rates = {change[1] for kind, change in stage.cluster.requests if kind == "rate"}  # type: ignore[index]
     assert rates == {RATE, None}
     assert (stage.cluster.rates, stage.lines[-1]) == (others, "Batch 1 of 1: ended, 1 partitions")
+
+
+D = TopicPartition("o", 0)
+
+
+def beside_a_copy_to_4(batches: list[ReassignmentPlan], free_bytes: int) -> Stage:
+    """A stage on which others copy 1 MB from broker 5, which the plan does not name, to broker 4."""
+    stage = Stage(batches=batches)
+    stage.cluster.partitions[D] = PartitionPlacement(*D, 5, (5,), (5,))
+    stage.cluster.alive.add(5)
+    stage.cluster.free_of = {4: free_bytes}
+    stage.start(D, (4,))
+    return stage
+
+
+def test_a_copy_of_others_from_a_broker_outside_the_batch_needs_its_room() -> None:
+    # 1.4 MB are free in each of two directories. One has 0.4 MB left for the batch, which copies 2 x 1 MB.
+    outcome = beside_a_copy_to_4([plan(A, B)], 1_400_000).run()
+    assert outcome.stopped == (
+        "batch 1 did not begin: broker 4 has 2,800,000 bytes free, and the plan copies 2,000,000 there (t-0, t-1); "
+        "reassignments that run already copy 1,000,000 more there"
+    )
+    assert beside_a_copy_to_4([plan(A, B)], 2_000_000).run().stopped is None
+
+
+def test_a_copy_of_others_whose_size_is_not_reported_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = beside_a_copy_to_4([plan(A), plan(B)], 1_400_000)
+    read_logs = stage.cluster.read_logs
+
+    def without_5(brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
+        found = read_logs([broker for broker in brokers if broker != 5], names)
+        error = HeadroomError("broker 5", "did not report its log directories", "See that it is up.")
+        return LogDirsReading(found.brokers, {5: error} if 5 in brokers else {})
+
+    monkeypatch.setattr(stage.cluster, "read_logs", without_5)
+    assert stage.run().stopped is None
+    assert [line for line in stage.lines if "room" in line.lower()] == [
+        "Batch 1: The size of other partitions that are being copied there is unknown: o-0. Room for these copies was "
+        "not checked."
+    ]
