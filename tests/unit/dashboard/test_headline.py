@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Tone
 from headroom.dashboard.views.headline import Headline, headline
 from headroom.operations import evaluation
@@ -326,6 +327,28 @@ def test_a_moment_has_the_verdict_of_the_minute_before_it(store: DashboardStore,
     store.throttles(ENOUGH)
     store.replicas(new_replica())
     assert shown(store, TICK_MS + 3_602_000, TICK_MS + after_ms).tone is tone
+
+
+# Three of its ticks; the other cluster on the page is evaluated every 5 s.
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("interval_s", [60.0, 120.0])
+@pytest.mark.parametrize("is_past", [False, True])
+def test_a_cluster_with_few_ticks_is_evaluated_for_three_of_them(
+    store: DashboardStore, interval_s: float, is_first: bool, is_past: bool
+) -> None:
+    watched = [store.watched("slow", interval_s), store.watched("prod")]
+    for cluster in ("slow", "prod"):
+        store.throttles(ENOUGH, cluster=cluster)
+        store.replicas(new_replica(), cluster=cluster)
+    last_ms = TICK_MS + round(3000 * interval_s)
+
+    def tone(cluster: str, at_ms: int) -> Tone:
+        now_ms = TICK_MS + 9_000_000 if is_past else at_ms
+        site = Site(watched if is_first else watched[::-1], lambda: now_ms)
+        return headline(site, at(cluster=cluster, at=at_ms if is_past else None)).tone
+
+    assert (tone("slow", last_ms), tone("slow", last_ms + 1)) == (Tone.GOOD, Tone.UNKNOWN)
+    assert (tone("prod", TICK_MS + 60_000), tone("prod", TICK_MS + 60_001)) == (Tone.GOOD, Tone.UNKNOWN)
 
 
 def test_a_moment_before_the_first_tick_has_no_verdict(store: DashboardStore) -> None:

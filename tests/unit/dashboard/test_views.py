@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headroom.alerts.recommendations.elections import describe_plan
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, HeatMap, Paragraph, Tone
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
@@ -332,6 +333,16 @@ def test_a_table_that_does_not_follow_the_ticks_any_more_is_old(store: Dashboard
     # An hour later, which nothing evaluates.
     later = states(store, at=TICK_MS + 3_600_000)
     assert (later["gold/throttle_headroom"], later["gold/leader_imbalance"]) == ("old", "old")
+
+
+def test_the_table_of_verdicts_is_old_after_three_ticks_of_its_own_cluster(store: DashboardStore) -> None:
+    """Ticks of the cluster are two minutes apart, and those of the first one on the page 5 s."""
+    store.throttles(ENOUGH, cluster="slow")
+    watched = [store.watched(CLUSTER), store.watched("slow", 120.0)]
+    for age_ms, state in ((360_000, "readable"), (360_001, "old")):
+        blocks = health(Site(watched, lambda: TICK_MS + 9_000_000), at(cluster="slow", at=TICK_MS + age_ms))
+        found = table(blocks, "tables")
+        assert dict(values(found.rows, "table", "state"))["gold/throttle_headroom"] == state
 
 
 def test_no_evaluation_is_not_good(store: DashboardStore) -> None:
