@@ -406,7 +406,7 @@ def test_the_page_and_the_api_say_the_same_sentence(store: DashboardStore) -> No
     assert '<div class="headline critical">' in page
 
 
-def test_only_the_sentence_is_read_out_when_it_changes(store: DashboardStore) -> None:
+def test_only_the_sentence_and_the_alerts_are_read_out_when_they_change(store: DashboardStore) -> None:
     """Ages inside the headline go on every second, and each tick replaces all of it."""
     store.throttles(TOO_LOW)
     store.replicas(new_replica(0, "never"))
@@ -414,6 +414,10 @@ def test_only_the_sentence_is_read_out_when_it_changes(store: DashboardStore) ->
     assert [element for element in page.elements if "aria-live" in element.attributes] == []
     read_out = [(element.attributes["id"], element.text) for element in page.all("p", role="status")]
     assert read_out == [("said", f"critical: {shown(store).text}"), ("status", "")]
+    # A further alert changes nothing in the sentence.
+    store.alerts(event("a"), event("b", tick_ms=TICK_MS - 1, summary="1 < 2"))
+    (said,) = Markup(store.client(NOW_MS).get("/moves").text).texts("p", id="said")
+    assert said == f"critical: {shown(store).text} summary of a. 1 < 2."
 
 
 def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) -> None:
