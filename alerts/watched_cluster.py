@@ -30,8 +30,8 @@ _RISK_INTERVALS = 3
 # Rows of broker loads are a minute apart.
 _LOADS_S = 180.0
 # Silver tables are written some times a minute, or after their idle interval, and gold rows of lag are read from them
-# every quarter of a minute.
-_RECORDS_S, _RECORD_INTERVALS = 120.0, 3
+# every quarter of a minute. As of leader balances, the history may fall behind by minutes.
+_RECORDS_S, _RECORD_INTERVALS = 300.0, 3
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ class WatchedCluster:
 
     def records_stale_after_s(self) -> float:
         """Return the age from which silver tables, and the replication lag made from them, are stale, in seconds."""
-        interval_s = max(self.settings.collect.interval_s, self.settings.spark.record_idle_s())
+        spark = self.settings.spark
+        # Commits are record_trigger_s apart at least, also with a shorter idle interval.
+        interval_s = max(self.settings.collect.interval_s, spark.record_trigger_s, spark.record_idle_s())
         return max(_RECORDS_S, _RECORD_INTERVALS * interval_s)
 
     def risks_stale_after_s(self) -> float:

@@ -48,7 +48,7 @@ class Regions(NamedTuple):
     """The parts of a page that follow the ticks, as HTML.
 
     Attributes:
-        said: what is read out: tone and sentence of the headline.
+        said: what is read out: tone, sentence and alerts of the headline.
         headline: the headline.
         content: the view.
     """
@@ -113,7 +113,7 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
     first: Headline | HeadroomError
     try:
         first = headline(site, address)
-        said = f"{first.tone.value}: {first.text}"
+        said = " ".join([f"{first.tone.value}: {first.text}", *(term.text for term in first.alerts)])
     except HeadroomError as error:
         first = error
         said = f"The tables cannot be read: {error}"

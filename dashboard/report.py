@@ -13,7 +13,7 @@ from headroom.dashboard.data.timeline import TickRange, alert_steps
 from headroom.dashboard.rendering import ENVIRONMENT
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.alerts import alert_card
-from headroom.dashboard.views.blocks import Block, Chart, Commands, DataTable, Facts, Paragraph, Term, Tone
+from headroom.dashboard.views.blocks import Block, Chart, Commands, DataTable, Facts, Paragraph, Row, Term, Tone
 from headroom.dashboard.views.headline import headline
 from headroom.dashboard.views.runs import steps_table
 from headroom.dashboard.views.throttles import charts_of
@@ -21,12 +21,15 @@ from headroom.dashboard.views.timeline import timeline_of
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.schemas.text import one_line
 from headroom.schemas.text.amounts import moment_text
 
 # Charts of throttles: of those that were too low, then of those that had to carry most.
 _MOST_CHARTS = 12
 # Rows of each table, and of each beside a chart.
 _MOST_ROWS, _MOST_CHART_ROWS = 1000, 60
+# Of each text in a table: a list of replicas in the journal has any length, and quotes of terms are five bytes each.
+_MOST_CHARACTERS = 300
 # Alerts with their evidence.
 _MOST_ALERTS = 100
 # Of the file, so that a ticket takes it. A chart of an hour has up to some hundred kB.
@@ -118,13 +121,24 @@ def _alerts(site: Site, address: Address, ticks: TickRange) -> list[Block]:
 
 
 def _shorten(block: Block) -> Block:
-    """Return a block, a table of it with a note if rows are left out."""
+    """Return a block, a table of it with a note if rows or ends of texts are left out."""
     if isinstance(block, Chart):
         return replace(block, table=_thin(block.table))
-    if isinstance(block, DataTable) and len(block.rows) > _MOST_ROWS:
-        note = f"{block.note} The first {_MOST_ROWS} of {len(block.rows)} rows.".strip()
-        return replace(block, rows=block.rows[:_MOST_ROWS], note=note)
-    return block
+    if not isinstance(block, DataTable):
+        return block
+    first = block.rows[:_MOST_ROWS]
+    rows, notes = [_with_short_texts(row) for row in first], [block.note]
+    if len(first) < len(block.rows):
+        notes.append(f"The first {_MOST_ROWS} of {len(block.rows)} rows.")
+    if any(row is not whole for row, whole in zip(rows, first, strict=True)):
+        notes.append(f"The first {_MOST_CHARACTERS} characters of each text.")
+    return replace(block, rows=rows, note=" ".join(notes).strip())
+
+
+def _with_short_texts(row: Row) -> Row:
+    """Return a row with the beginnings of its long texts; the row itself if it has none."""
+    long = [key for key, value in row.items() if isinstance(value, str) and len(value) > _MOST_CHARACTERS]
+    return {**row, **{key: one_line(row[key], _MOST_CHARACTERS) for key in long}} if long else row
 
 
 def _thin(table: DataTable) -> DataTable:

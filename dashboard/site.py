@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.dashboard.acting.actions import Actions
@@ -134,7 +134,9 @@ class Site:
         """
         at_ms = self.clock_ms()
         cluster = self.cluster(address)
-        evaluation = evaluation_of(self.settings, cluster, self.moments.tick_at(cluster, LAST_MS), at_ms)
+        # The interval is that of the cluster; the lock of its watch is in the store that is shown.
+        settings = replace(self.watched(cluster).settings, store=self.settings.store)
+        evaluation = evaluation_of(settings, cluster, self.moments.tick_at(cluster, LAST_MS), at_ms)
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
         return ViewTime(self.shown_ms(address), address.at is not None, evaluation, text)

@@ -13,8 +13,8 @@ from headroom.streaming.delta.query_table import query
 from headroom.streaming.delta.tick_table import day_of
 from headroom.streaming.store.single_instance import JobProcess, ended_process
 
-# Gold tables follow the ticks within seconds, or within the idle interval while nothing moves. So an older tick means
-# that no watch is running.
+# Gold tables have a tick of each interval within seconds, or within the idle interval while nothing moves. So an older
+# tick means that no watch is running.
 _FRESH_MS, _FRESH_INTERVALS = 60_000, 3
 _DAY_MS = 86_400_000
 # Clocks may differ, so a tick may also be a little ahead.
@@ -39,8 +39,9 @@ class Evaluation:
 
 
 def fresh_ms(settings: Settings) -> int:
-    """Return the age of the newest tick in the gold tables up to which a watch is running, milliseconds."""
-    return max(_FRESH_MS, round(_FRESH_INTERVALS * settings.spark.gold_idle_s() * 1000))
+    """Return the age of a cluster's newest tick in the gold tables up to which a watch is running, milliseconds."""
+    every_s = max(settings.collect.interval_s, settings.spark.gold_idle_s())
+    return max(_FRESH_MS, round(_FRESH_INTERVALS * every_s * 1000))
 
 
 def is_recent(settings: Settings, at_ms: int) -> str:
@@ -84,7 +85,7 @@ def evaluation_of(settings: Settings, cluster: str, tick_ms: int | None, at_ms: 
     """Return how old the verdicts on a cluster are, where its newest tick has been read already.
 
     Args:
-        settings: settings of the store.
+        settings: settings of the cluster, with the store that its tick is in.
         cluster: name of the cluster.
         tick_ms: its newest tick with a verdict, epoch milliseconds; None if there is none in the tables.
         at_ms: current time, epoch milliseconds.

@@ -38,7 +38,8 @@ function writeTimes(root) {
 
 // Has a sentence read out when its words change, not for each figure that goes on. Hidden, it keeps no old one.
 function readOut(part, html) {
-  const words = html.replace(/\d+/g, "");
+  // Another broker, or another orders-0, is another sentence.
+  const words = html.replace(/(broker \d+|brokers \d+(?:, \d+)*)|(?<![\w-])\d+/gi, "$1");
   part.innerHTML = words === part.dataset.words ? "" : html;
   part.dataset.words = words;
   return true;

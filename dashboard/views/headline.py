@@ -79,18 +79,18 @@ def headline(site: Site, address: Address) -> Headline:
         named.append(Term("", f"{more} more {'alert is' if more == 1 else 'alerts are'} firing.", Tone.WARNING))
     named += [Term(a.event.kind, f"{_OVER}: {a.event.summary}.", Tone.QUIET) for a in over[:_NAMED]]
     whole = replace(verdict, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
-    not_evaluated = _why_not_evaluated(site, view_time, moment.tick_ms)
+    not_evaluated = _why_not_evaluated(watched, view_time, moment.tick_ms)
     if not_evaluated is None:
         return whole
     # What was good then says nothing of the moment that is shown.
     return replace(whole, tone=Tone.UNKNOWN, text=not_evaluated, terms=(Term("Then", verdict.text), *terms))
 
 
-def _why_not_evaluated(site: Site, view_time: ViewTime, tick_ms: int) -> str | None:
+def _why_not_evaluated(watched: WatchedCluster, view_time: ViewTime, tick_ms: int) -> str | None:
     """Return that the cluster was not evaluated at the moment that is shown; None if it was."""
     if not view_time.is_past:
         return None if view_time.is_current else view_time.text
-    if view_time.at_ms - tick_ms <= fresh_ms(site.settings):
+    if view_time.at_ms - tick_ms <= fresh_ms(watched.settings):
         return None
     return f"Not evaluated at {moment_text(view_time.at_ms)}: the last verdict before it is of {moment_text(tick_ms)}."
 

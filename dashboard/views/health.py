@@ -65,7 +65,7 @@ def _stale_after_s(site: Site, cluster: str) -> Mapping[str, float]:
     watched = site.watched(cluster)
     from_silver = (REPLICATION_LAG, MESSAGES, FETCHER_LAG, BYTES_PER_SEC)
     return {
-        THROTTLE_HEADROOM.path: fresh_ms(site.settings) / 1000,
+        THROTTLE_HEADROOM.path: fresh_ms(watched.settings) / 1000,
         LEADER_IMBALANCE.path: watched.balances_stale_after_s(),
         BROKER_LOAD.path: watched.loads_stale_after_s(),
         **{table.path: watched.records_stale_after_s() for table in from_silver},

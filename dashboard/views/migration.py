@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from headroom.alerts.recommendations.commands import changing_command, headroom_migration_run
 from headroom.alerts.recommendations.migrations import MOST_TOPICS
@@ -10,7 +11,8 @@ from headroom.dashboard.address import Address
 from headroom.dashboard.data.migrations import migrations_at
 from headroom.dashboard.data.moment import moment_after
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone
+from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone, stale
+from headroom.operations.evaluation import fresh_ms
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.planning.migration.progress.removal import known_readers_left, readers_left, unplaced_readers
 from headroom.schemas.keys import TopicPartition
@@ -36,8 +38,6 @@ _VERDICT_TONES = {
 # The worst first, as the verdict is chosen; of those that are not read nothing is known.
 _ORDER = {verdict: place for place, verdict in enumerate(MigrationVerdict)}
 _GOES_ON = (MigrationStatus.PLANNED, MigrationStatus.MIGRATING)
-# An older tick than this is not of the migration as it is now, milliseconds.
-_STALE_MS = 60_000
 _COLUMNS = (
     DataColumn("name", "partition"),
     DataColumn("migration", "migration"),
@@ -77,15 +77,27 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
     note = f"Read at {moment_text(tick_ms)}."
     if len(shown) < len(rows):
         note = f"{note} {len(shown)} of {len(rows)} partitions match."
-    moment = site.moment(address)
-    stale: list[Block] = []
-    if moment is not None and moment.tick_ms - tick_ms > _STALE_MS:
-        text = f"Nothing was read of migrations since {moment_text(tick_ms)}: the last one is over, or unread."
-        stale.append(Paragraph(text, Tone.UNKNOWN))
+    of_then = _of_then(site, address, tick_ms)
     summaries = [Paragraph(*_summary(name, own, tick_ms)) for name, own in by_name.items()]
-    commands = _commands(by_name, site.watched(cluster).config) if address.at is None and not stale else []
-    table = DataTable("migration", "Partitions", _COLUMNS, shown, "No partition matches.", note)
-    return [*stale, *summaries, table, *commands]
+    columns: Sequence[DataColumn] = _COLUMNS
+    if of_then:
+        # The verdicts are those of then: how good they are now is unknown.
+        summaries = [replace(summary, tone=Tone.UNKNOWN) for summary in summaries]
+        columns = [replace(column, tones={}) for column in _COLUMNS]
+    commands = _commands(by_name, site.watched(cluster).config) if address.at is None and not of_then else []
+    table = DataTable("migration", "Partitions", columns, shown, "No partition matches.", note)
+    return [*of_then, *summaries, table, *commands]
+
+
+def _of_then(site: Site, address: Address, tick_ms: int) -> list[Paragraph]:
+    """Return what comes before migrations that are too old for the moment that is shown; nothing if they are not."""
+    stale_after_ms = fresh_ms(site.watched(site.cluster(address)).settings)
+    moment = site.moment(address)
+    if moment is not None and moment.tick_ms - tick_ms > stale_after_ms:
+        text = f"Nothing was read of migrations since {moment_text(tick_ms)}: the last one is over, or unread."
+        return [Paragraph(text, Tone.UNKNOWN)]
+    # A watch that has ended has left no newer tick.
+    return stale("Migrations were last read", tick_ms, site.shown_ms(address), stale_after_ms / 1000)
 
 
 def _empty_text(cluster: str) -> str:

@@ -500,3 +500,20 @@ def test_leads_and_replicas_lost_by_a_dead_broker_are_one_alert() -> None:
 def test_leader_balances_may_miss_three_commits_of_an_idle_cluster(idle_s: float, stale_s: float) -> None:
     watched = WatchedCluster(Settings(spark=SparkSettings(gold_idle_trigger_s=idle_s)))
     assert watched.balances_stale_after_s() == stale_s
+
+
+# Three of the longest interval: of ticks, of commits, or of commits while few messages arrive.
+@pytest.mark.parametrize(
+    ("interval_s", "trigger_s", "idle_s", "stale_s"),
+    [
+        (5.0, 30.0, 0.0, 300.0),
+        (101.0, 30.0, 0.0, 303.0),
+        (5.0, 30.0, 110.0, 330.0),
+        (5.0, 60.0, 0.0, 360.0),
+        (5.0, 200.0, 20.0, 600.0),
+    ],
+)
+def test_records_may_miss_three_commits(interval_s: float, trigger_s: float, idle_s: float, stale_s: float) -> None:
+    spark = SparkSettings(record_trigger_s=trigger_s, record_idle_trigger_s=idle_s)
+    watched = WatchedCluster(Settings(collect=CollectSettings(interval_s=interval_s), spark=spark))
+    assert watched.records_stale_after_s() == stale_s

@@ -26,7 +26,7 @@ from headroom.dashboard.security import allowed_hosts
 from headroom.dashboard.site import Site
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
-from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.schemas.config import ClusterSettings, CollectSettings, Settings, StoreSettings
 from headroom.schemas.tables import (
     ACTION_JOURNAL,
     ALERT_DELIVERIES,
@@ -164,10 +164,11 @@ class DashboardStore:
         """Return the site of this store at a time of the clock, with settings of these clusters."""
         return Site([self.watched(name) for name in (cluster, *others)], lambda: at_ms, actions)
 
-    def watched(self, cluster: str) -> WatchedCluster:
-        """Return a cluster with settings."""
+    def watched(self, cluster: str, interval_s: float = 5.0) -> WatchedCluster:
+        """Return a cluster with settings, whose ticks are some seconds apart."""
         named = ClusterSettings(name=cluster, bootstrap_servers="broker1:9092")
-        return WatchedCluster(Settings(cluster=named, store=StoreSettings(path=str(self.path))), "orders.toml")
+        collect, store = CollectSettings(interval_s=interval_s), StoreSettings(path=str(self.path))
+        return WatchedCluster(Settings(cluster=named, collect=collect, store=store), "orders.toml")
 
     def app(self, at_ms: int = TICK_MS, token: str | None = None) -> FastAPI:
         """Return the application at a time of the clock."""

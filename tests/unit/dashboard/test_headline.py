@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Tone
 from headroom.dashboard.views.headline import Headline, headline
 from headroom.operations import evaluation
@@ -328,6 +329,28 @@ def test_a_moment_has_the_verdict_of_the_minute_before_it(store: DashboardStore,
     assert shown(store, TICK_MS + 3_602_000, TICK_MS + after_ms).tone is tone
 
 
+# Three of its ticks; the other cluster on the page is evaluated every 5 s.
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("interval_s", [60.0, 120.0])
+@pytest.mark.parametrize("is_past", [False, True])
+def test_a_cluster_with_few_ticks_is_evaluated_for_three_of_them(
+    store: DashboardStore, interval_s: float, is_first: bool, is_past: bool
+) -> None:
+    watched = [store.watched("slow", interval_s), store.watched("prod")]
+    for cluster in ("slow", "prod"):
+        store.throttles(ENOUGH, cluster=cluster)
+        store.replicas(new_replica(), cluster=cluster)
+    last_ms = TICK_MS + round(3000 * interval_s)
+
+    def tone(cluster: str, at_ms: int) -> Tone:
+        now_ms = TICK_MS + 9_000_000 if is_past else at_ms
+        site = Site(watched if is_first else watched[::-1], lambda: now_ms)
+        return headline(site, at(cluster=cluster, at=at_ms if is_past else None)).tone
+
+    assert (tone("slow", last_ms), tone("slow", last_ms + 1)) == (Tone.GOOD, Tone.UNKNOWN)
+    assert (tone("prod", TICK_MS + 60_000), tone("prod", TICK_MS + 60_001)) == (Tone.GOOD, Tone.UNKNOWN)
+
+
 def test_a_moment_before_the_first_tick_has_no_verdict(store: DashboardStore) -> None:
     store.throttles(ENOUGH)
     found = shown(store, NOW_MS, TICK_MS - 1)
@@ -383,7 +406,7 @@ def test_the_page_and_the_api_say_the_same_sentence(store: DashboardStore) -> No
     assert '<div class="headline critical">' in page
 
 
-def test_only_the_sentence_is_read_out_when_it_changes(store: DashboardStore) -> None:
+def test_only_the_sentence_and_the_alerts_are_read_out_when_they_change(store: DashboardStore) -> None:
     """Ages inside the headline go on every second, and each tick replaces all of it."""
     store.throttles(TOO_LOW)
     store.replicas(new_replica(0, "never"))
@@ -391,6 +414,10 @@ def test_only_the_sentence_is_read_out_when_it_changes(store: DashboardStore) ->
     assert [element for element in page.elements if "aria-live" in element.attributes] == []
     read_out = [(element.attributes["id"], element.text) for element in page.all("p", role="status")]
     assert read_out == [("said", f"critical: {shown(store).text}"), ("status", "")]
+    # A further alert changes nothing in the sentence.
+    store.alerts(event("a"), event("b", tick_ms=TICK_MS - 1, summary="1 < 2"))
+    (said,) = Markup(store.client(NOW_MS).get("/moves").text).texts("p", id="said")
+    assert said == f"critical: {shown(store).text} summary of a. 1 < 2."
 
 
 def test_a_finish_in_tens_of_thousands_of_years_is_shown(store: DashboardStore) -> None:

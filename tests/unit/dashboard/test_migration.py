@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataTable, Paragraph, Tone
 from headroom.dashboard.views.migration import migration
 from headroom.planning.migration.progress.progress import GroupProgress, MigrationVerdict
@@ -154,6 +155,40 @@ def test_a_migration_that_is_read_no_more_is_said_to_be(store: DashboardStore) -
     blocks = view(store)
     assert paragraphs(blocks)[0].text.startswith("Nothing was read of migrations since 2027-01-15 07:58:59 UTC")
     assert commands(blocks) == []
+
+
+# The watch has ended, and its last tick has the throttles too.
+ENDED = [(60_000, [Tone.CRITICAL, Tone.GOOD]), (60_001, [Tone.UNKNOWN] * 3)]
+
+
+@pytest.mark.parametrize(("age_ms", "tones"), ENDED)
+def test_a_migration_that_is_older_than_the_moment_has_no_state(
+    store: DashboardStore, age_ms: int, tones: list[Tone]
+) -> None:
+    store.migrations(progress(0, verdict=MigrationVerdict.LOST), progress(0, topic="u", migration="n"))
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    site, past = store.site(TICK_MS + age_ms), store.site(TICK_MS + 9_000_000)
+    for blocks in (migration(site, at()), migration(past, at(at=TICK_MS + age_ms))):
+        assert [paragraph.tone for paragraph in paragraphs(blocks)] == tones
+        (verdict,) = [column for column in only_table(blocks).columns if column.key == "verdict"]
+        assert [verdict.tone(row["verdict"]) for row in only_table(blocks).rows] == tones[-2:]
+        assert values(only_table(blocks).rows, "verdict") == [("lost",), ("on_plan",)]
+    assert bool(commands(migration(site, at()))) is (tones[0] is Tone.CRITICAL)
+    if tones[0] is Tone.UNKNOWN:
+        assert paragraphs(migration(site, at()))[0].text == (
+            "Migrations were last read 1 min before the moment that is shown, at 2027-01-15 08:00:00 UTC. What follows "
+            "is the state of then."
+        )
+
+
+def test_a_migration_is_that_of_now_for_three_ticks_of_its_cluster(store: DashboardStore) -> None:
+    """Ticks are two minutes apart, and migrations come a tick after the throttles."""
+    store.migrations(progress(0), tick_ms=TICK_MS - 120_000)
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    site = Site([store.watched(CLUSTER, 120.0)], lambda: TICK_MS + 240_000)
+    blocks = migration(site, at())
+    assert [paragraph.tone for paragraph in paragraphs(blocks)] == [Tone.GOOD]
+    assert commands(blocks)
 
 
 def test_its_commands_go_on_shield_and_withdraw_but_delete_nothing(store: DashboardStore) -> None:

@@ -76,3 +76,27 @@ def test_a_sentence_is_read_out_when_its_words_change_and_not_with_each_figure()
     const RESULT = part.written;
     """
     assert result(script) == ["good: done in 55 s", "", "critical: never", "good: done in 50 s"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_new"),
+    [
+        ("Broker 12 is down: 30 replicas.", "Broker 12 is down: 29 replicas.", False),
+        ("Broker 12 is down.", "Broker 13 is down.", True),
+        ("Too low: broker 1 as leader.", "Too low: broker 2 as leader.", True),
+        ("broker 1 as leader, broker 2 as leader", "broker 1 as leader, broker 3 as leader", True),
+        ("brokers 1, 2, 13 are back", "brokers 1, 2, 14 are back", True),
+        ("brokers 1, 2, 13 are back", "brokers 1, 2, 13 are back", False),
+        ("2 of 10 brokers: 5.60 MB/s", "3 of 12 brokers: 12.01 MB/s", False),
+        ("It copies nothing of orders-9.", "It copies nothing of orders-10.", True),
+        ("It copies nothing of v2.", "It copies nothing of v3.", True),
+        ("done at 08:01:00 UTC, in 55 s", "done at 09:11:10 UTC, in 4 s", False),
+    ],
+)
+def test_another_broker_or_partition_is_another_sentence(before: str, after: str, is_new: bool) -> None:
+    script = f"""
+    const part = element({{}});
+    for (const sentence of {json.dumps([before, after])}) run(false).readOut(part, sentence);
+    const RESULT = part.written;
+    """
+    assert result(script) == [before, after if is_new else ""]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -241,6 +243,22 @@ def test_the_report_of_a_busy_hour_is_bounded_and_says_what_it_leaves_out(store:
     assert "One row in 12 of 720; the chart has all." in text
     assert text.count('<article class="card') == 100
     assert "900 more alerts fired or ended, and are left out." in text
+
+
+def test_the_report_of_a_large_move_is_bounded_although_its_texts_are_long(store: DashboardStore) -> None:
+    """1,001 steps with terms of 3,000 characters before and after."""
+    terms = json.dumps({f"key{n}": n for n in range(1000)})[:3000]
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    store.journal(*[{"step": "agree", "state": "done", "before": terms, "after": terms}] * 1001)
+    text = report(store.site(), DAY)
+    assert len(text.encode()) <= 3_000_000
+    assert "The first 1000 of 1001 rows. The first 300 characters of each text." in text
+    assert f"{terms[:299]}…" in unescape(text)
+    assert terms[:300] not in unescape(text)
+    # The page and its files have them whole.
+    client = store.client()
+    assert terms in unescape(client.get("/runs?run=r1&rows=1").text)
+    assert client.get("/api/v1/runs?run=r1&rows=1").json()["steps"]["rows"][0]["after"] == terms
 
 
 def test_a_report_that_is_too_large_leaves_out_its_last_charts_and_says_which(
