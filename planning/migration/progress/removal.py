@@ -75,8 +75,8 @@ def has_late_writes(reading: MigrationReading) -> bool | None:
 
 
 def _kept_beyond(reading: MigrationReading) -> int | None:
-    """Return the offsets from E on that the origin has now: what retention has deleted is lost by no removal."""
-    log_end, end = known_offset(reading.origin.end), known_offset(reading.agreement.end_offset)
+    """Return the offsets that the origin has now from where readers leave it: what is deleted is lost by no removal."""
+    log_end, end = known_offset(reading.origin.end), reading.last_origin_end
     if log_end is None or end is None:
         return None
     return max(0, log_end - max(end, known_offset(reading.origin.start) or 0))

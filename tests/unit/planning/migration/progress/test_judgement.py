@@ -268,6 +268,10 @@ BEYOND: dict[str, Any] = {"status": "migrated", "sealed_ms": SEALED_MS}
         (BEYOND | {"sealed_ms": None}, LogOffsets(0, 700_000, 700_000, NOW_MS), (False, True)),
         (BEYOND | {"method": "drained"}, LogOffsets(0, 700_001, 700_001, SEALED_MS), (True, False)),
         (BEYOND | {"method": "drained"}, LogOffsets(700_001, 700_001, 700_001), (False, True)),
+        # The log had come back at 690,000, which was accepted: nobody reads the five records that follow.
+        (BEYOND | {"origin_end": 690_000}, LogOffsets(0, 690_005, 690_005, SEALED_MS + 20_001), (True, False)),
+        (BEYOND | {"origin_end": 690_000}, LogOffsets(0, 690_000, 690_000, SEALED_MS), (False, True)),
+        (BEYOND | {"method": "drained", "origin_end": 690_000}, LogOffsets(0, 690_005, 690_005), (True, False)),
     ],
 )
 def test_what_another_client_wrote_from_the_end_on_keeps_the_origin(
@@ -275,6 +279,11 @@ def test_what_another_client_wrote_from_the_end_on_keeps_the_origin(
 ) -> None:
     found = migration_progress(reading(agreement, origin=log, write_offsets_per_s=0.0))
     assert (found.has_late_writes, found.removable) == expected
+
+
+def test_what_follows_an_accepted_loss_is_counted_from_where_readers_leave_the_origin() -> None:
+    log = LogOffsets(0, 690_005, 690_005, NOW_MS)
+    assert migration_progress(reading(BEYOND | {"origin_end": 690_000}, origin=log)).beyond_offsets == 5
 
 
 def test_the_reason_names_the_last_of_them() -> None:
