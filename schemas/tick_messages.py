@@ -122,7 +122,7 @@ ROWS: dict[str, str] = {
         f"origin_size STRUCT<{_LOG_SAMPLE}>, "
         # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
         # epoch ends in the log of the present leader. unreported_end: greatest log end that was seen of its leader, if
-        # no router has reported that epoch.
+        # no router has reported as much of that epoch.
         "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT, unreported_end BIGINT>>, "
         # MirrorMaker's newest offset sync, and why it is not known; null: it is, or there is none to look for.
         "sync_origin_offset BIGINT, sync_target_offset BIGINT, sync_error STRING, "

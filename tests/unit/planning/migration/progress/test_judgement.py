@@ -182,7 +182,7 @@ def test_a_known_loss_is_not_hidden_by_an_unknown_epoch() -> None:
         # They are there, or belong to the target.
         ({}, {"epoch_ends": {3: 150}}, 0),
         ({"end_offset": 100}, {}, 0),
-        # A router has reported the epoch.
+        # A router has reported as much.
         ({}, {"unreported_ends": {}}, 0),
         # What is known to be lost stays known.
         ({}, {"acknowledged": {3: 120}}, 20),
