@@ -121,7 +121,10 @@ class MigrationWatch:
         down = one.shielded or self._is_down(name, log)
         is_due = one.method == MigrationMethod.MIRRORED and one.status == MigrationStatus.PLANNED and not noisy
         mirrored = self._is_mirrored(name, log, there.names[name.topic], target) if is_due else None
-        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored, leader_end)
+        unread = self._mirrors.failures.get(name, "") if is_due else ""
+        seen = SeenPartition(
+            log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored, leader_end, unread
+        )
         reading = reading_of(seen)
         if reading is not None and (reading.offsets_per_s is not None or last is None):
             self._last[name] = reading

@@ -86,7 +86,7 @@ def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: i
     if is_linked and target_end < end:
         return RunStep(waits_for=f"the link to copy {end - target_end:,} offsets")
     if agreement.method == MigrationMethod.MIRRORED and not seen.is_mirrored:
-        return RunStep(waits_for="the mirror to end with the origin's last record")
+        return RunStep(waits_for=seen.unread_mirror or "the mirror to end with the origin's last record")
     planned = replace(agreement, end_offset=end, **_terms_of(reading_of(seen)))
     if agreement.end_offset not in (None, end):
         return RunStep(replace(planned, number=number))

@@ -111,6 +111,8 @@ def test_without_routers_the_log_end_is_the_end_once_producers_have_left(method:
 def test_a_mirror_that_is_behind_is_waited_for(mirrored: bool | None) -> None:
     at = seen(target=LogOffsets(0, 5, 5), is_topic_quiet=True, is_mirrored=mirrored)
     assert "the mirror to end with" in step(moved("mirrored"), at).waits_for
+    unread = replace(at, unread_mirror="the syncs to be read (no record came)")
+    assert step(moved("mirrored"), unread).waits_for == "the syncs to be read (no record came)"
 
 
 def test_producers_that_are_drained_may_have_begun_on_the_target() -> None:
