@@ -80,7 +80,8 @@ class MirrorEnd:
             last = _last_record(self._clusters.origin, name, log)
             copied = _last_record(self._clusters.target, mirror, target)
             if last is None:
-                return None
+                # Records of aborted transactions alone, if all of it was read: there is nothing to copy.
+                return True if log.end - log.start <= sum(_LAST_OFFSETS) else None
             if copied is None or not self._is_copy(mirror.topic, last, copied):
                 return False
             return self._are_all_behind_sync(name, log.end, mirror, target.end)

@@ -91,6 +91,15 @@ def test_a_log_that_ends_without_records_is_looked_through_and_unknown_in_the_en
     assert ends.look() is True
 
 
+@pytest.mark.parametrize(("end", "complete"), [(2, True), (101_000, True), (101_001, None)])
+def test_a_log_of_aborted_transactions_alone_has_nothing_to_copy_if_all_of_it_was_read(
+    end: int, complete: bool | None
+) -> None:
+    ends = Ends(0)
+    ends.origin.logs[NAME], ends.origin.ends[NAME] = [], end
+    assert ends.looks() == [None, complete]
+
+
 def test_syncs_that_could_not_be_read_are_not_none() -> None:
     """The mirror has 50 of 100 equal records: only what is behind the sync shows that."""
     ends = Ends(50, b"beat")
