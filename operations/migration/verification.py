@@ -6,8 +6,8 @@ Without a mirror, the records of the origin from its end offset on have to be on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from headroom.cluster.migration.records import RecordReader
 from headroom.operations.migration.clusters import MigrationClusters
@@ -18,7 +18,7 @@ from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare
 from headroom.planning.migration.mirrors.moved import compare_moved
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.planning.migration.plan.planned import TopicOnBoth
-from headroom.planning.migration.readings import LOG_APPEND_TIME
+from headroom.planning.migration.readings import LOG_APPEND_TIME, TopicRules
 from headroom.planning.migration.split import Split
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -97,7 +97,7 @@ def verify_mirror(
     """
     both = clusters.mirrored_topics([topic], True, on_note)[topic]
     target_topic = str(both.target_name)
-    with_timestamps = _has_timestamps(both, on_note)
+    with_timestamps = _has_timestamps([(target_topic, "target", both.target_rules)], on_note)
     if any(rules is not None and rules.compacts() for rules in (both.rules, both.target_rules)):
         on_note("The topic is compacted: what one cluster has removed already counts as missing or foreign.")
     comparing = _Comparing(committed, with_timestamps, progress)
@@ -145,7 +145,13 @@ def verify_moved(
     """
     both = clusters.mirrored_topics([topic], False, on_note)[topic]
     assert both.target is not None
-    comparing = _Comparing(committed, _has_timestamps(both, on_note), progress)
+    on_both = [(topic, "origin", both.rules), (topic, "target", both.target_rules)]
+    with_timestamps = _has_timestamps(on_both, on_note)
+    if not with_timestamps:
+        on_note("Records that are the same without them count for each other, and doubled ones are not counted.")
+    if both.target_rules is not None and both.target_rules.compacts():
+        on_note("The target is compacted: what was moved, and replaced there by a newer record, counts as missing.")
+    comparing = _Comparing(committed, with_timestamps, progress)
     partitions: list[VerifiedPartition] = []
     with (
         clusters.origin.reader(committed=committed, patience_s=PATIENCE_S) as origin_reader,
@@ -167,12 +173,13 @@ def verify_moved(
     return VerifiedMirror(topic, topic, tuple(partitions), comparing.with_timestamps, from_end=True)
 
 
-def _has_timestamps(both: TopicOnBoth, on_note: OnText) -> bool:
-    """Return whether timestamps on both clusters are those of the clients."""
-    if both.target_rules is None or both.target_rules.timestamp_type != LOG_APPEND_TIME:
-        return True
-    on_note(f"Timestamps are not compared: {both.target_name} has message.timestamp.type LogAppendTime on the target.")
-    return False
+def _has_timestamps(topics: Iterable[tuple[str, str, TopicRules | None]], on_note: OnText) -> bool:
+    """Return whether timestamps are those of the clients, by name, cluster and settings of topics."""
+    for name, cluster, rules in topics:
+        if rules is not None and rules.timestamp_type == LOG_APPEND_TIME:
+            on_note(f"Timestamps are not compared: {name} has message.timestamp.type LogAppendTime on the {cluster}.")
+            return False
+    return True
 
 
 def _require_agreed(own: PartitionAgreement, clusters: MigrationClusters, both: TopicOnBoth) -> None:
@@ -244,6 +251,9 @@ class _Comparing:
             counts = compare_moved(
                 self._digests(origin, origin_range, note=True), lambda: self._digests(target, target_range)
             )
+            if not self.with_timestamps:
+                # A later record that is the same went straight to the target.
+                counts = replace(counts, doubled=0)
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 
     def _not_deleted(self, log: _ReadLog, own: OffsetRange, other: _ReadLog, theirs: OffsetRange) -> OffsetRange:
