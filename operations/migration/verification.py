@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headroom.cluster.migration.records import RecordReader
 from headroom.operations.migration.clusters import MigrationClusters
@@ -15,7 +15,7 @@ from headroom.operations.migration.led_partition import PATIENCE_S, LedPartition
 from headroom.operations.progress import OnText, ProgressReceiver, with_notes
 from headroom.planning.migration.agreement import split_of
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
-from headroom.planning.migration.mirrors.moved import compare_moved
+from headroom.planning.migration.mirrors.moved import CompareMoved, compare_moved, find_moved
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import LOG_APPEND_TIME, TopicRules
@@ -127,6 +127,7 @@ def verify_moved(
     progress: ProgressReceiver,
     on_note: OnText,
     wait: Callable[[float], object] = time.sleep,
+    compare: CompareMoved | None = None,
 ) -> VerifiedMirror:
     """Return which records of the origin from the end offsets on are on the target.
 
@@ -138,6 +139,7 @@ def verify_moved(
         progress: gets the steps.
         on_note: gets a sentence if less is compared.
         wait: waits for the given seconds.
+        compare: compares the records of a partition; None: doubled ones are counted where timestamps show them.
 
     Raises:
         HeadroomError: no partition's target is in use, the topic is not on both with the same number of partitions or
@@ -152,6 +154,8 @@ def verify_moved(
     if both.target_rules is not None and both.target_rules.compacts():
         on_note("The target is compacted: what was moved, and replaced there by a newer record, counts as missing.")
     comparing = _Comparing(committed, with_timestamps, progress)
+    # Without timestamps a later record that is the same, and went straight to the target, is no copy.
+    find = compare or (compare_moved if with_timestamps else find_moved)
     partitions: list[VerifiedPartition] = []
     with (
         clusters.origin.reader(committed=committed, patience_s=PATIENCE_S) as origin_reader,
@@ -165,7 +169,7 @@ def verify_moved(
             _require_agreed(own, clusters, both)
             origin = _ReadLog(LedPartition(clusters.origin, both.origin, name, wait), origin_reader)
             target = _ReadLog(LedPartition(clusters.target, both.target, name, wait), target_reader)
-            partitions.append(comparing.compare_from_end(origin, target, split_of(own), on_note, wait))
+            partitions.append(comparing.compare_from_end(origin, target, split_of(own), find, on_note, wait))
     clusters.require_same_topics([both])
     if not partitions:
         rule = "has no partition whose target is in use, so that nothing is moved yet"
@@ -236,7 +240,13 @@ class _Comparing:
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 
     def compare_from_end(
-        self, origin: _ReadLog, target: _ReadLog, split: Split, on_note: OnText, wait: Callable[[float], object]
+        self,
+        origin: _ReadLog,
+        target: _ReadLog,
+        split: Split,
+        find: CompareMoved,
+        on_note: OnText,
+        wait: Callable[[float], object],
     ) -> VerifiedPartition:
         with self.progress.step(f"Comparing {origin.name} from its end offset on"):
             start, end = origin.led.range(self.committed)
@@ -248,12 +258,9 @@ class _Comparing:
             if target_start > split.target_base_offset:
                 on_note(f"{target.name}: the target has deleted records; those that were moved count as missing.")
             target_range = min(max(target_start, split.target_base_offset), target_end), target_end
-            counts = compare_moved(
+            counts = find(
                 self._digests(origin, origin_range, note=True), lambda: self._digests(target, target_range)
             )
-            if not self.with_timestamps:
-                # A later record that is the same went straight to the target.
-                counts = replace(counts, doubled=0)
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 
     def _not_deleted(self, log: _ReadLog, own: OffsetRange, other: _ReadLog, theirs: OffsetRange) -> OffsetRange:

@@ -261,6 +261,50 @@ def test_a_routed_origin_with_records_of_another_client_is_not_deleted(stage: Mi
     assert stage.origin.deleted == []
 
 
+def nowhere_else(stage: MigrationStage) -> None:
+    """A record of each partition from its end offset on, which is older than the seal by its time."""
+    stage.before_wait = lambda at: None
+    for name in ORDERS:
+        stage.origin.logs[name].append(log_record(stage.origin.end_of(name), 5))
+        stage.origin.ends[name] += 1
+
+
+def test_a_routed_origin_with_records_that_are_nowhere_else_is_not_deleted_whatever_their_time(
+    stage: MigrationStage,
+) -> None:
+    """A plain producer had written them before the run saw the origin at its end, or with times of long ago."""
+    aged(stage)
+    nowhere_else(stage)
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert "topic orders on the origin: has 2 records from its end offsets on that are not on" in str(result.error)
+    assert stage.origin.deleted == []
+    for name in ORDERS:
+        stage.target.logs[name].append(log_record(0, 5))
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert (result.error, result.dropped) == (None, ("orders",))
+
+
+def test_a_target_that_is_compacted_does_not_show_what_was_moved(stage: MigrationStage) -> None:
+    stage.origin.kafka_settings["orders"] = {"cleanup.policy": "compact"}
+    aged(stage)
+    nowhere_else(stage)
+    assert stage.run(goal=RunGoal.AGED, drop=True).dropped == ("orders",)
+    assert stage.notes == [
+        "What orders has on the origin from its end offsets on was not compared: the target is compacted."
+    ]
+
+
+def test_a_run_that_is_stopped_while_it_compares_deletes_nothing(stage: MigrationStage) -> None:
+    aged(stage)
+    nowhere_else(stage)
+    for name in ORDERS:
+        stage.target.logs[name].append(log_record(0, 5))
+    stop = StageStop(stage)
+    stage.target.before_record = lambda name, record: setattr(stop, "is_stopped", True)
+    result = stage.run(goal=RunGoal.AGED, drop=True, stop=stop)
+    assert (result.stopped, result.error, stage.origin.deleted) == (True, None, [])
+
+
 def test_a_named_group_that_no_cluster_has_is_not_taken_for_one_that_has_read_all(stage: MigrationStage) -> None:
     aged(stage)
     stage.origin.group_states = {"billing": False}
