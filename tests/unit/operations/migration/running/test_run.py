@@ -436,6 +436,23 @@ def test_an_origin_that_comes_back_shorter_ends_the_run(stage: MigrationStage) -
     assert {one.origin_end for one in result.agreements.values()} == {340}
 
 
+def test_an_origin_that_never_reports_the_ends_of_leaders_is_looked_at_by_its_high_watermarks_once_it_is_used(
+    stage: MigrationStage,
+) -> None:
+    """As Kafka before 2.3: its migration was started by an earlier Headroom."""
+    stage.run()
+    stage.origin.without_leader_end = set(ORDERS)
+    stage.origin.ends, stage.offsets_per_s = dict.fromkeys(ORDERS, 340), 0.0
+    assert "has lost 10 records on the origin" in str(stage.run(goal=RunGoal.AGED).error)
+
+
+def test_nothing_begins_on_an_origin_that_does_not_report_the_ends_of_leaders(stage: MigrationStage) -> None:
+    stage.origin.without_leader_end = {ORDERS[1]}
+    with pytest.raises(HeadroomError, match="orders-1: has an unknown log end on its leader on the origin"):
+        stage.run("drained")
+    assert stage.agreed() == {}
+
+
 def test_a_loss_is_accepted_where_the_log_ends_once_all_routers_have_left_the_origin(stage: MigrationStage) -> None:
     """A producer that knows of nothing fills 3 of the 10 lost offsets after 20 s, and follows after 40 s."""
     stage.run()

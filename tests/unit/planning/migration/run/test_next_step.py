@@ -72,7 +72,8 @@ def test_what_only_the_leader_has_is_acknowledged_too() -> None:
     unknown = step(planned(), replace(at, leader_end=None))
     assert (unknown.after, unknown.waits_for) == (None, "the end of the origin's log on its leader")
     by_hand = step(moved("drained", target_base_offset=0), replace(at, leader_end=None, is_topic_quiet=True))
-    assert by_hand.waits_for == "the log ends of both clusters"
+    assert by_hand.waits_for == "the end of the origin's log on its leader"
+    assert step(moved("drained"), replace(at, target=LogOffsets())).waits_for == "the log ends of both clusters"
 
 
 def test_what_routers_had_held_and_send_at_once_is_no_rate() -> None:
