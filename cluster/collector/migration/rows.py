@@ -185,6 +185,7 @@ class _TopicOnCluster:
             "newest_ms": log.newest_ms,
             "prev_read_ms": None if before is None or earlier is None else before.read_ms,
             "prev_log_end_offset": None if earlier is None else earlier.end,
+            "newest_offset": log.newest_offset,
         }
 
     def size(self, name: TopicPartition) -> Row | None:

@@ -209,9 +209,9 @@ class FakeMigrationCluster:
         for topic, own in topics.items():
             for partition, leader in own.leaders.items():
                 name = TopicPartition(topic, partition)
-                newest = max((record.timestamp_ms for record in self.logs[name]), default=None)
+                newest, at = max(((one.timestamp_ms, one.offset) for one in self.logs[name]), default=(None, None))
                 end = self.end_of(name)
-                log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest)
+                log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest, at)
                 found[name] = log if leader is not None and leader == self._leader(name) else LogOffsets()
         return found
 
