@@ -15,7 +15,7 @@ from headroom.operations.migration.led_partition import PATIENCE_S, LedPartition
 from headroom.operations.progress import OnText, ProgressReceiver, with_notes
 from headroom.planning.migration.agreement import split_of
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
-from headroom.planning.migration.mirrors.moved import CompareMoved, compare_moved, find_moved
+from headroom.planning.migration.mirrors.moved import CompareMoved, compare_moved, find_moved, parts_of
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import LOG_APPEND_TIME, TopicRules
@@ -259,7 +259,9 @@ class _Comparing:
                 on_note(f"{target.name}: the target has deleted records; those that were moved count as missing.")
             target_range = min(max(target_start, split.target_base_offset), target_end), target_end
             counts = find(
-                self._digests(origin, origin_range, note=True), lambda: self._digests(target, target_range)
+                lambda: self._digests(origin, origin_range, note=True),
+                lambda: self._digests(target, target_range),
+                parts_of(origin_range[1] - origin_range[0]),
             )
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 

@@ -125,8 +125,8 @@ def _require_moved(
         on_note(f"What {topic} has on the origin from its end offsets on was not compared: the target is compacted.")
         return
 
-    def find(records: Iterable[RecordDigest], read_target: ReadRecords) -> MirrorCounts:
-        return find_moved(records, lambda: _until_set(stop, read_target()))
+    def find(read_origin: ReadRecords, read_target: ReadRecords, parts: int) -> MirrorCounts:
+        return find_moved(read_origin, lambda: _until_set(stop, read_target()), parts)
 
     missing = verify_moved(clusters, topic, agreed, False, progress, on_note, stop.wait, find).total().missing
     if missing:
