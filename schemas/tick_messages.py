@@ -37,7 +37,8 @@ _TOPIC_SAMPLE = (
 
 _MIGRATION_LOG = (
     "read_ms BIGINT, topic_id STRING, leader_epoch INT, log_start_offset BIGINT, log_end_offset BIGINT, "
-    "stable_offset BIGINT, leader_end_offset BIGINT, newest_ms BIGINT, prev_read_ms BIGINT, prev_log_end_offset BIGINT"
+    "stable_offset BIGINT, leader_end_offset BIGINT, newest_ms BIGINT, prev_read_ms BIGINT, "
+    "prev_log_end_offset BIGINT, newest_offset BIGINT"
 )
 _MIGRATION_GROUP = (
     "group STRING, active BOOLEAN, read_ms BIGINT, origin_offset BIGINT, target_offset BIGINT, "
@@ -111,6 +112,7 @@ ROWS: dict[str, str] = {
         # Names of the routers that have to agree, those that have not yet, and the acks of those that produce.
         "routers ARRAY<STRING>, missing_routers ARRAY<STRING>, acks ARRAY<STRING>, "
         # Each side as it was read, and why it was not. leader_end_offset: log end of the leader for its newest epoch.
+        # newest_offset: offset of the record with newest_ms.
         f"origin STRUCT<{_MIGRATION_LOG}>, target STRUCT<{_MIGRATION_LOG}>, "
         # earlier_target_end: log end of the target that was read before the origin's.
         "origin_error STRING, target_error STRING, earlier_target_end BIGINT, "
@@ -122,7 +124,7 @@ ROWS: dict[str, str] = {
         f"origin_size STRUCT<{_LOG_SAMPLE}>, "
         # By leader epoch of the origin: offset after the last record that is known to be acknowledged, and where the
         # epoch ends in the log of the present leader. unreported_end: greatest log end that was seen of its leader, if
-        # no router has reported that epoch.
+        # no router has reported as much of that epoch.
         "epochs ARRAY<STRUCT<leader_epoch INT, acknowledged_end BIGINT, epoch_end BIGINT, unreported_end BIGINT>>, "
         # MirrorMaker's newest offset sync, and why it is not known; null: it is, or there is none to look for.
         "sync_origin_offset BIGINT, sync_target_offset BIGINT, sync_error STRING, "

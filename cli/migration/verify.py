@@ -22,7 +22,6 @@ from headroom.operations.migration.verification import (
     verify_mirror,
     verify_moved,
 )
-from headroom.planning.migration.mirrors.comparison import MirrorCounts
 from headroom.schemas.migrations import MigrationMethod
 
 _MOVED = ("mirrored", "missing", "doubled")
@@ -70,7 +69,7 @@ def verify(topic: str, config: str | None, committed: bool) -> CommandOutcome:
 
 
 def _print(result: VerifiedMirror) -> None:
-    shown = _MOVED if result.from_end else _SHOWN
+    shown = _moved_counts(result) if result.from_end else _SHOWN
     header = ("partition", *(name.replace("_", " ") for name in shown))
     rows = [(str(one.name), *(count_text(getattr(one.counts, name)) for name in shown)) for one in result.partitions]
     of_origin = "on the origin from the end offsets on" if result.from_end else "on the origin"
@@ -78,7 +77,7 @@ def _print(result: VerifiedMirror) -> None:
     total = result.total()
     echo()
     if result.from_end:
-        _print_moved(total)
+        _print_moved(result)
         return
     pending = f"; {total.pending:,} are not mirrored yet" if total.pending else ""
     if total.is_whole():
@@ -88,12 +87,18 @@ def _print(result: VerifiedMirror) -> None:
     echo(f"Not a whole mirror: {', '.join(faults)}; {total.mirrored:,} records have a copy{pending}.")
 
 
-def _print_moved(total: MirrorCounts) -> None:
+def _moved_counts(result: VerifiedMirror) -> tuple[str, ...]:
+    """Return the counts of what clients moved; those that are doubled are known by their timestamps alone."""
+    return _MOVED if result.with_timestamps else _MOVED[:2]
+
+
+def _print_moved(result: VerifiedMirror) -> None:
+    total = result.total()
     moved = f"{total.mirrored:,} records of the origin from the end offsets on are on the target"
     if total.is_whole():
-        echo(f"{moved}, each once.")
+        echo(f"{moved}{', each once' if result.with_timestamps else ''}.")
         return
-    faults = [f"{getattr(total, name):,} {name}" for name in _MOVED[1:] if getattr(total, name)]
+    faults = [f"{getattr(total, name):,} {name}" for name in _moved_counts(result)[1:] if getattr(total, name)]
     echo(f"Not all are moved: {', '.join(faults)}; {moved}.")
 
 

@@ -150,6 +150,7 @@ class MigrationCluster:
                 end[name].offset if name in end else None,
                 stable[name].offset if name in stable else None,
                 newest[name].timestamp_ms if name in newest else None,
+                newest[name].offset if name in newest else None,
             )
             for name in sorted(_names(topics))
         }

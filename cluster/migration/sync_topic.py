@@ -18,6 +18,10 @@ from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text import one_line
 
 
+class NoSyncTopicError(HeadroomError):
+    """Neither cluster has the topic of the syncs between the two."""
+
+
 class SyncPlace(NamedTuple):
     """Where the syncs are.
 
@@ -81,7 +85,7 @@ def find_sync_topic(
         target_topics: its topics.
 
     Raises:
-        HeadroomError: they are on neither.
+        NoSyncTopicError: they are on neither.
     """
     places = (
         (origin, origin_topics, sync_topic(target.name)),
@@ -95,11 +99,11 @@ def find_sync_topic(
     if others:
         rule = f"no offset syncs are there; but those of other mirrors, or other aliases, are: {', '.join(others)}"
         remedy = "Set cluster.name and migration.origin.name to the aliases that MirrorMaker uses."
-        raise HeadroomError(subject, rule, remedy)
+        raise NoSyncTopicError(subject, rule, remedy)
     remedy = (
         "Grant READ on mm2-offset-syncs.* to this user. With another mirror use --exact, with a link --method linked."
     )
-    raise HeadroomError(subject, "no offset syncs are there", remedy)
+    raise NoSyncTopicError(subject, "no offset syncs are there", remedy)
 
 
 def sync_records(reader: RecordReader, topic: TopicPartition, begin: int, end: int) -> Iterator[SyncRecord]:

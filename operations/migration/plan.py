@@ -108,6 +108,7 @@ def plan_migration(
             target_logs, committed, ends, ends_s = second_reading()
     read_ms, elapsed_s = clock_ms(), ends_s - earlier_s
     logs = clusters.origin.log_offsets(described)
+    leader_ends = clusters.origin.leader_ends(described)
     clusters.require_same_topics(on_both.values())
     readers = _readers(groups, before, committed, names)
     readings = [
@@ -119,6 +120,7 @@ def plan_migration(
             read_ms,
             target_logs.get(name),
             readers[name],
+            name in leader_ends,
         )
         for name in names
     ]

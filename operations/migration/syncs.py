@@ -30,7 +30,8 @@ def read_newest_syncs(clusters: MigrationClusters, names: set[TopicPartition]) -
         names: partitions, by their names on the origin.
 
     Raises:
-        HeadroomError: there is no such topic, it could not be read to its end, or one of its records is no sync.
+        NoSyncTopicError: there is no such topic.
+        HeadroomError: it could not be read to its end, or one of its records is no sync.
     """
     _, _, records = _read_topic(clusters, names)
     valid = {name: [record for record in own if record.is_valid] for name, own in records.items()}

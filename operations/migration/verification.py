@@ -6,7 +6,7 @@ Without a mirror, the records of the origin from its end offset on have to be on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from headroom.cluster.migration.records import RecordReader
@@ -15,10 +15,10 @@ from headroom.operations.migration.led_partition import PATIENCE_S, LedPartition
 from headroom.operations.progress import OnText, ProgressReceiver, with_notes
 from headroom.planning.migration.agreement import split_of
 from headroom.planning.migration.mirrors.comparison import MirrorCounts, compare_mirror
-from headroom.planning.migration.mirrors.moved import compare_moved
+from headroom.planning.migration.mirrors.moved import CompareMoved, compare_moved, find_moved, parts_of
 from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.planning.migration.plan.planned import TopicOnBoth
-from headroom.planning.migration.readings import LOG_APPEND_TIME
+from headroom.planning.migration.readings import LOG_APPEND_TIME, TopicRules
 from headroom.planning.migration.split import Split
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -97,7 +97,7 @@ def verify_mirror(
     """
     both = clusters.mirrored_topics([topic], True, on_note)[topic]
     target_topic = str(both.target_name)
-    with_timestamps = _has_timestamps(both, on_note)
+    with_timestamps = _has_timestamps([(target_topic, "target", both.target_rules)], on_note)
     if any(rules is not None and rules.compacts() for rules in (both.rules, both.target_rules)):
         on_note("The topic is compacted: what one cluster has removed already counts as missing or foreign.")
     comparing = _Comparing(committed, with_timestamps, progress)
@@ -127,6 +127,7 @@ def verify_moved(
     progress: ProgressReceiver,
     on_note: OnText,
     wait: Callable[[float], object] = time.sleep,
+    compare: CompareMoved | None = None,
 ) -> VerifiedMirror:
     """Return which records of the origin from the end offsets on are on the target.
 
@@ -138,6 +139,7 @@ def verify_moved(
         progress: gets the steps.
         on_note: gets a sentence if less is compared.
         wait: waits for the given seconds.
+        compare: compares the records of a partition; None: doubled ones are counted where timestamps show them.
 
     Raises:
         HeadroomError: no partition's target is in use, the topic is not on both with the same number of partitions or
@@ -145,7 +147,15 @@ def verify_moved(
     """
     both = clusters.mirrored_topics([topic], False, on_note)[topic]
     assert both.target is not None
-    comparing = _Comparing(committed, _has_timestamps(both, on_note), progress)
+    on_both = [(topic, "origin", both.rules), (topic, "target", both.target_rules)]
+    with_timestamps = _has_timestamps(on_both, on_note)
+    if not with_timestamps:
+        on_note("Records that are the same without them count for each other, and doubled ones are not counted.")
+    if both.target_rules is not None and both.target_rules.compacts():
+        on_note("The target is compacted: what was moved, and replaced there by a newer record, counts as missing.")
+    comparing = _Comparing(committed, with_timestamps, progress)
+    # Without timestamps a later record that is the same, and went straight to the target, is no copy.
+    find = compare or (compare_moved if with_timestamps else find_moved)
     partitions: list[VerifiedPartition] = []
     with (
         clusters.origin.reader(committed=committed, patience_s=PATIENCE_S) as origin_reader,
@@ -159,7 +169,7 @@ def verify_moved(
             _require_agreed(own, clusters, both)
             origin = _ReadLog(LedPartition(clusters.origin, both.origin, name, wait), origin_reader)
             target = _ReadLog(LedPartition(clusters.target, both.target, name, wait), target_reader)
-            partitions.append(comparing.compare_from_end(origin, target, split_of(own), on_note, wait))
+            partitions.append(comparing.compare_from_end(origin, target, split_of(own), find, on_note, wait))
     clusters.require_same_topics([both])
     if not partitions:
         rule = "has no partition whose target is in use, so that nothing is moved yet"
@@ -167,12 +177,13 @@ def verify_moved(
     return VerifiedMirror(topic, topic, tuple(partitions), comparing.with_timestamps, from_end=True)
 
 
-def _has_timestamps(both: TopicOnBoth, on_note: OnText) -> bool:
-    """Return whether timestamps on both clusters are those of the clients."""
-    if both.target_rules is None or both.target_rules.timestamp_type != LOG_APPEND_TIME:
-        return True
-    on_note(f"Timestamps are not compared: {both.target_name} has message.timestamp.type LogAppendTime on the target.")
-    return False
+def _has_timestamps(topics: Iterable[tuple[str, str, TopicRules | None]], on_note: OnText) -> bool:
+    """Return whether timestamps are those of the clients, by name, cluster and settings of topics."""
+    for name, cluster, rules in topics:
+        if rules is not None and rules.timestamp_type == LOG_APPEND_TIME:
+            on_note(f"Timestamps are not compared: {name} has message.timestamp.type LogAppendTime on the {cluster}.")
+            return False
+    return True
 
 
 def _require_agreed(own: PartitionAgreement, clusters: MigrationClusters, both: TopicOnBoth) -> None:
@@ -229,7 +240,13 @@ class _Comparing:
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 
     def compare_from_end(
-        self, origin: _ReadLog, target: _ReadLog, split: Split, on_note: OnText, wait: Callable[[float], object]
+        self,
+        origin: _ReadLog,
+        target: _ReadLog,
+        split: Split,
+        find: CompareMoved,
+        on_note: OnText,
+        wait: Callable[[float], object],
     ) -> VerifiedPartition:
         with self.progress.step(f"Comparing {origin.name} from its end offset on"):
             start, end = origin.led.range(self.committed)
@@ -241,8 +258,10 @@ class _Comparing:
             if target_start > split.target_base_offset:
                 on_note(f"{target.name}: the target has deleted records; those that were moved count as missing.")
             target_range = min(max(target_start, split.target_base_offset), target_end), target_end
-            counts = compare_moved(
-                self._digests(origin, origin_range, note=True), lambda: self._digests(target, target_range)
+            counts = find(
+                lambda: self._digests(origin, origin_range, note=True),
+                lambda: self._digests(target, target_range),
+                parts_of(origin_range[1] - origin_range[0]),
             )
         return VerifiedPartition(origin.name, target.name, origin_range, target_range, counts)
 

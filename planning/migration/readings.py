@@ -74,12 +74,14 @@ class LogOffsets:
         end: offset after the last record that all in-sync replicas have.
         stable: offset of the first record of an open transaction; the end without one.
         newest_ms: greatest timestamp in the log, epoch milliseconds; None also if the log is empty.
+        newest_offset: offset of the record that has it.
     """
 
     start: int | None = None
     end: int | None = None
     stable: int | None = None
     newest_ms: int | None = None
+    newest_offset: int | None = None
 
     def is_empty(self) -> bool | None:
         """Return whether the log has no record; None if unknown."""

@@ -110,6 +110,13 @@ class PartitionRoute:
         """Split that this route keeps to; None: all records stay on the origin."""
         return self._split
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the origin has lost records and is left, and something that was sent before is on its way there."""
+        with self._lock:
+            split = self._split
+            return split is not None and split.origin_closed and split.is_in_use and bool(self._sent)
+
     def send(
         self, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None, timestamp_ms: int
     ) -> RoutedFuture | TargetFuture:

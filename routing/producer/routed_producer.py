@@ -214,10 +214,13 @@ class RoutedProducer:
                 route.check_epoch()
             if not self._is_guarded:
                 # Records sent before the routes were there have to be answered: they are acknowledged wherever they
-                # land. Those sent before an origin was closed may land below its end offset.
+                # land.
                 self._origin.flush(_FLUSH_S)
                 self._is_guarded = True
-            self._follower.report()
+            # What is on its way to an origin that is left may land below its end offset. Of other partitions nothing is
+            # waited for: one without a leader would hold up all.
+            if not any(route.is_leaving for route in self._all_routes()):
+                self._follower.report()
 
     def _run(self) -> None:
         wait_s = _FOLLOW_S
@@ -268,7 +271,6 @@ class RoutedProducer:
                 split = splits.get(TopicPartition(topic, partition))
                 if split != route.split:
                     route.adopt(split)
-                    self._is_guarded = self._is_guarded and not (split is not None and split.origin_closed)
         for error in refused.values():
             raise error
 

@@ -21,8 +21,10 @@ from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.json_text import decode_text, parse_json
 
 MIGRATIONS_TOPIC = "headroom.migrations"
-# Version of the record form that this Headroom writes; it reads no newer one.
-RECORD_VERSION = 1
+# Newest version of the record form that this Headroom reads. A record has the first one of which a reader does all that it
+# says: a router that knows no closed origin would agree to it, and still write there.
+RECORD_VERSION = 2
+_FIRST_VERSION, _CLOSED_VERSION = 1, 2
 # Leader epochs of a partition, the newest ones, of which it is kept how far they acknowledged records. Where each of
 # them ends is asked for in every reading.
 KEPT_EPOCHS = 8
@@ -129,7 +131,7 @@ class PartitionAgreement:
 
     def value(self) -> bytes:
         """Return the value of the partition's record."""
-        return _encode({"version": RECORD_VERSION, **asdict(self)})
+        return _encode({"version": _CLOSED_VERSION if self.origin_closed else _FIRST_VERSION, **asdict(self)})
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ class RouterReport:
 
     def value(self) -> bytes:
         """Return the value of the router's record."""
-        return _encode({"version": RECORD_VERSION, **asdict(self)})
+        return _encode({"version": _FIRST_VERSION, **asdict(self)})
 
 
 @dataclass(frozen=True)

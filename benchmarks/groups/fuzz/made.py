@@ -166,7 +166,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
     side = {
         **{"read_ms": tick_ms, "topic_id": "i", "leader_epoch": 3, "log_start_offset": 0, "log_end_offset": 1_000},
         **{"stable_offset": 1_000, "leader_end_offset": 1_000, "newest_ms": tick_ms},
-        **{"prev_read_ms": tick_ms - _WINDOW_MS, "prev_log_end_offset": 500},
+        **{"prev_read_ms": tick_ms - _WINDOW_MS, "prev_log_end_offset": 500, "newest_offset": 999},
     }
     group = {"group": "g", "active": True, "read_ms": tick_ms, "origin_offset": 400, "target_offset": None}
     earlier = {"prev_read_ms": tick_ms - _WINDOW_MS, "prev_origin_offset": 300, "prev_target_offset": None}

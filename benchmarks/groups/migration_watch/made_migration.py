@@ -106,7 +106,7 @@ class MadeMigration:
             at_s,
             read_ms,
             cluster,
-            {name: LogOffsets(0, end, end, newest_ms) for name, end in ends.items()},
+            {name: LogOffsets(0, end, end, newest_ms, end - 1 if is_origin else None) for name, end in ends.items()},
             {topic: f"{topic}-{cluster}" for topic in self._topics},
             dict.fromkeys(self._names, _EPOCH),
             {name: {_EPOCH: end} for name, end in ends.items()} if is_origin else {},

@@ -274,9 +274,12 @@ class MigrationCollector:
                     del seen[old]
 
     def _unreported(self, reported: Mapping[TopicPartition, Mapping[int, int]]) -> dict[TopicPartition, dict[int, int]]:
-        """Return the greatest log ends of leaders whose epoch no router has reported."""
+        """Return the greatest log ends of leaders, of each epoch of which no router has reported as much.
+
+        One router knows nothing of what was acknowledged to another one, which may have died before its report.
+        """
         return {
-            name: {epoch: end for epoch, end in ends.items() if epoch not in reported.get(name, {})}
+            name: {epoch: end for epoch, end in ends.items() if end > reported.get(name, {}).get(epoch, -1)}
             for name, ends in self._leader_ends.items()
         }
 

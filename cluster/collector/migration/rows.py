@@ -63,7 +63,7 @@ class MigrationFacts:
         syncs: MirrorMaker's newest offset sync of partitions that are followed, as offsets on both clusters.
         sync_error: why they are not known; empty if they are, or if none is followed.
         end_newest: greatest timestamp in the origin's log as it got to its end offset, by partition.
-        unreported: greatest log end that was seen of a leader, by partition and epoch, if no router has reported it.
+        unreported: greatest log end that was seen of a leader, by partition and epoch, if no router reported as much.
     """
 
     agreements: Sequence[PartitionAgreement]
@@ -185,6 +185,7 @@ class _TopicOnCluster:
             "newest_ms": log.newest_ms,
             "prev_read_ms": None if before is None or earlier is None else before.read_ms,
             "prev_log_end_offset": None if earlier is None else earlier.end,
+            "newest_offset": log.newest_offset,
         }
 
     def size(self, name: TopicPartition) -> Row | None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from headroom.operations.journal.journalled_change import make_journalled_change
+from headroom.operations.migration.clusters import MigrationClusters
 from headroom.operations.migration.running.clusters import RunningClusters
 from headroom.operations.migration.running.preparation import COMMAND, drop_steps, require_all_agreed
 from headroom.operations.migration.running.status import EvaluatedPartition
-from headroom.operations.progress import OnText
+from headroom.operations.migration.verification import verify_moved
+from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.planning.migration.agreement import resumed_at, split_of
+from headroom.planning.migration.mirrors.comparison import MirrorCounts
+from headroom.planning.migration.mirrors.moved import ReadRecords, find_moved
 from headroom.planning.migration.mirrors.names import target_topic
+from headroom.planning.migration.mirrors.record_digest import RecordDigest
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -20,11 +26,18 @@ from headroom.schemas.migrations import MigrationMethod, MigrationStatus, Partit
 Agreements = Mapping[TopicPartition, PartitionAgreement]
 
 
+class ComparisonStoppedError(HeadroomError):
+    """The run was ended while records were compared."""
+
+
 def droppable(
     running: RunningClusters,
     settings: Settings,
     own: Agreements,
     read_status: Callable[[Collection[str]], Iterable[EvaluatedPartition]],
+    progress: ProgressReceiver,
+    stop: threading.Event,
+    on_note: OnText,
 ) -> dict[str, int]:
     """Return the origin's topics that may be deleted, with the number of their partitions; those that are gone are not.
 
@@ -33,10 +46,15 @@ def droppable(
         settings: all settings.
         own: partitions of the migration.
         read_status: reads and evaluates the migration's partitions of some topics now.
+        progress: gets the steps.
+        stop: ends it when set.
+        on_note: gets a sentence if less is compared.
 
     Raises:
         HeadroomError: a partition is not aged or is shielded, a topic is another one, a group has not passed an end
-            offset, the origin is needed for something else or that is unknown, or a cluster did not answer.
+            offset, the origin is needed for something else or that is unknown, the target does not have all from the
+            end offsets on, or a cluster did not answer.
+        ComparisonStoppedError: it was stopped while records were compared.
     """
     for one in own.values():
         if one.status != MigrationStatus.AGED or one.shielded:
@@ -55,7 +73,11 @@ def droppable(
     still_there = {name: one for name, one in own.items() if name.topic in there}
     _require_passed(running, settings, still_there)
     if still_there:
-        _require_removable(still_there, read_status(sorted(there)))
+        evaluated = tuple(read_status(sorted(there)))
+        _require_removable(still_there, evaluated)
+        for topic in _topics_beyond(evaluated):
+            own_there = {name.partition: one for name, one in still_there.items() if name.topic == topic}
+            _require_moved(clusters, topic, own_there, progress, stop, on_note)
     return {topic: len(described.leaders) for topic, described in there.items()}
 
 
@@ -72,6 +94,55 @@ def _require_removable(own: Agreements, evaluated: Iterable[EvaluatedPartition])
             rule = f"is needed, or may be: {why}"
             remedy = "See headroom migration status. If Headroom cannot know it, delete the topic by hand."
             raise HeadroomError(f"{name} on the origin", rule, remedy)
+
+
+def _topics_beyond(evaluated: Sequence[EvaluatedPartition]) -> list[str]:
+    """Return the routed topics that may have records from their end offsets on; others are removable without them."""
+    return sorted(
+        {
+            one.progress.topic
+            for one in evaluated
+            if one.progress.method == MigrationMethod.ROUTED and one.progress.beyond_offsets != 0
+        }
+    )
+
+
+def _require_moved(
+    clusters: MigrationClusters,
+    topic: str,
+    agreed: Mapping[int, PartitionAgreement],
+    progress: ProgressReceiver,
+    stop: threading.Event,
+    on_note: OnText,
+) -> None:
+    """Check that the target has all that the origin has from the end offsets on.
+
+    The status rests on times: what another client wrote there before a run saw the origin at its end, or with an
+    earlier time, looks like what routers have moved.
+    """
+    rules = clusters.target.rules([topic]).get(topic)
+    if rules is not None and rules.compacts():
+        on_note(f"What {topic} has on the origin from its end offsets on was not compared: the target is compacted.")
+        return
+
+    def find(read_origin: ReadRecords, read_target: ReadRecords, parts: int) -> MirrorCounts:
+        return find_moved(read_origin, lambda: _until_set(stop, read_target()), parts)
+
+    missing = verify_moved(clusters, topic, agreed, False, progress, on_note, stop.wait, find).total().missing
+    if missing:
+        rule = f"has {missing:,} records from its end offsets on that are not on the target"
+        remedy = (
+            "See headroom migration verify. Write them to the target, or wait until retention has deleted them; "
+            "if they are not needed, delete the topic by hand."
+        )
+        raise HeadroomError(f"topic {topic} on the origin", rule, remedy)
+
+
+def _until_set(stop: threading.Event, records: Iterable[RecordDigest]) -> Iterator[RecordDigest]:
+    for record in records:
+        if stop.is_set():
+            raise ComparisonStoppedError("comparison with the target", "was ended", "Run the command again.")
+        yield record
 
 
 def _require_passed(running: RunningClusters, settings: Settings, own: Agreements) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import LogRecord
+from headroom.cluster.migration.sync_topic import NoSyncTopicError
 from headroom.operations.migration.running.clusters import RunningClusters
 from headroom.operations.migration.syncs import read_newest_syncs
 from headroom.planning.migration.readings import LOG_APPEND_TIME, LogOffsets
@@ -34,6 +35,9 @@ class MirrorEnd:
         target: cluster that they migrate to.
         quiet_s: time without growth after which a log of the target is at rest, seconds.
         clock_s: monotonic seconds.
+
+    Attributes:
+        failures: what could not be read at the last look at a partition, and why; without those that were read.
     """
 
     def __init__(
@@ -44,7 +48,9 @@ class MirrorEnd:
         self._clock_s = clock_s
         self._growth: dict[TopicPartition, LogGrowth] = {}
         self._timestamp_types: dict[str, str] = {}
+        self.failures: dict[TopicPartition, str] = {}
         self._syncs: Mapping[TopicPartition, tuple[int, int]] = {}
+        self._syncs_failure: HeadroomError | None = None
         # When they were read, and of which partitions.
         self._syncs_of: tuple[float, frozenset[TopicPartition]] = (0.0, frozenset())
 
@@ -59,6 +65,7 @@ class MirrorEnd:
             mirror: its mirror on the target.
             target: the mirror's log, which was read before.
         """
+        self.failures.pop(name, None)
         if log.start is None or log.end is None or target.end is None:
             return None
         growth = self._growth.setdefault(name, LogGrowth(self._quiet_s, self._quiet_s))
@@ -73,11 +80,13 @@ class MirrorEnd:
             last = _last_record(self._clusters.origin, name, log)
             copied = _last_record(self._clusters.target, mirror, target)
             if last is None:
-                return None
+                # Records of aborted transactions alone, if all of it was read: there is nothing to copy.
+                return True if log.end - log.start <= sum(_LAST_OFFSETS) else None
             if copied is None or not self._is_copy(mirror.topic, last, copied):
                 return False
             return self._are_all_behind_sync(name, log.end, mirror, target.end)
-        except HeadroomError:
+        except HeadroomError as error:
+            self.failures[name] = f"{error.subject} to be read ({error.rule})"
             return None
 
     def _is_copy(self, mirror: str, record: LogRecord, copied: LogRecord) -> bool:
@@ -113,14 +122,23 @@ class MirrorEnd:
         return _count(target, mirror, copied, target_end) >= _count(origin, name, begin, end)
 
     def _newest_sync(self, name: TopicPartition) -> tuple[int, int] | None:
-        """Return the newest sync; None if there is none, as with another mirror, or if none can be read."""
+        """Return the newest sync; None if there is none, as with another mirror.
+
+        Raises:
+            HeadroomError: syncs are there, and could not be read: the mirror may be behind them.
+        """
         at_s, names = self._syncs_of
-        now_s = self._clock_s()
-        if name not in names or now_s - at_s >= _SYNCS_S:
+        if name not in names or self._clock_s() - at_s >= _SYNCS_S:
             names = frozenset(self._growth)
-            self._syncs, self._syncs_of = {}, (now_s, names)
-            with suppress(HeadroomError):
-                self._syncs = read_newest_syncs(self._clusters.both(), set(names))
+            self._syncs, self._syncs_failure = {}, None
+            try:
+                with suppress(NoSyncTopicError):
+                    self._syncs = read_newest_syncs(self._clusters.both(), set(names))
+            except HeadroomError as error:
+                self._syncs_failure = error
+            self._syncs_of = self._clock_s(), names
+        if self._syncs_failure is not None:
+            raise self._syncs_failure
         return self._syncs.get(name)
 
 

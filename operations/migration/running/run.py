@@ -15,7 +15,7 @@ from headroom.operations.migration.running.agreements import (
     own_agreements,
 )
 from headroom.operations.migration.running.clusters import RunningClusters
-from headroom.operations.migration.running.dropping import drop, droppable
+from headroom.operations.migration.running.dropping import ComparisonStoppedError, drop, droppable
 from headroom.operations.migration.running.preparation import (
     COMMAND,
     Preparation,
@@ -184,7 +184,7 @@ def run_migration(
                 running, settings, topics, terms.migration, progress, stop.wait, clock_ms
             ).partitions
 
-        return _drop_topics(running, settings, result, read_status, stop, on_note)
+        return _drop_topics(running, settings, result, read_status, progress, stop, on_note)
 
 
 def _plan_partitions(
@@ -207,14 +207,17 @@ def _drop_topics(
     settings: Settings,
     result: MigrationRunResult,
     read_status: Callable[[Collection[str]], Iterable[EvaluatedPartition]],
+    progress: ProgressReceiver,
     stop: threading.Event,
     on_note: OnText,
 ) -> MigrationRunResult:
     try:
-        topics = droppable(running, settings, result.agreements, read_status)
+        topics = droppable(running, settings, result.agreements, read_status, progress, stop, on_note)
         if stop.is_set():
             return replace(result, stopped=True)
         drop(running, settings, topics, on_note)
+    except ComparisonStoppedError:
+        return replace(result, stopped=True)
     except HeadroomError as error:
         return MigrationRunResult(result.request, result.agreements, result.seen, error=error)
     return MigrationRunResult(result.request, result.agreements, result.seen, tuple(topics))

@@ -81,6 +81,8 @@ class MigrationWatch:
         self.clock_ms = clock_ms
         self._growth = LogGrowth(settings.collect.measure_s, settings.migration.quiet_s)
         self._last: dict[TopicPartition, OriginReading] = {}
+        # Partitions whose leaders have reported where their logs end.
+        self._reported: set[TopicPartition] = set()
         self._answered_s: dict[TopicPartition, float] = {}
         self._mirrors = MirrorEnd(origin, target, settings.migration.quiet_s, clock_s)
         groups = settings.migration.group_names()
@@ -103,13 +105,24 @@ class MigrationWatch:
         here = self._read_origin(agreements)
         logs, ends = ({}, {}) if here is None else (here.logs, here.leader_ends)
         watermarks = {name: log.end for name, log in logs.items() if log.end is not None}
-        self._growth.add(self._clock_s(), ends, watermarks)
+        self._reported.update(ends)
+        self._growth.add(self._clock_s(), self._grown(agreements, ends, watermarks), watermarks)
         noisy = {name.topic for name in agreements if not self._growth.is_quiet(name)}
         seen = {
             name: self._see(one, logs.get(name, LogOffsets()), ends.get(name), there, name.topic in noisy)
             for name, one in agreements.items()
         }
         return SeenMigration(seen, agreed, None if here is None else here.topics)
+
+    def _grown(
+        self, agreements: Agreements, ends: Mapping[TopicPartition, int], watermarks: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """Return the log ends whose growth counts: high watermarks where an origin never reports those of leaders.
+
+        Nothing starts by these. But a partition whose target is in use would not come to its end without.
+        """
+        never = {name for name, one in agreements.items() if one.status != MigrationStatus.PLANNED} - self._reported
+        return {**ends, **{name: end for name, end in watermarks.items() if name in never}}
 
     def _see(
         self, one: PartitionAgreement, log: LogOffsets, leader_end: int | None, there: ClusterReading, noisy: bool
@@ -121,7 +134,10 @@ class MigrationWatch:
         down = one.shielded or self._is_down(name, log)
         is_due = one.method == MigrationMethod.MIRRORED and one.status == MigrationStatus.PLANNED and not noisy
         mirrored = self._is_mirrored(name, log, there.names[name.topic], target) if is_due else None
-        seen = SeenPartition(log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored, leader_end)
+        unread = self._mirrors.failures.get(name, "") if is_due else ""
+        seen = SeenPartition(
+            log, target, self.clock_ms(), rate, quiet, not noisy, last, down, mirrored, leader_end, unread
+        )
         reading = reading_of(seen)
         if reading is not None and (reading.offsets_per_s is not None or last is None):
             self._last[name] = reading

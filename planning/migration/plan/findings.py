@@ -93,6 +93,13 @@ def partition_findings(method: MigrationMethod, partition: PlannedPartition) -> 
         rule = f"has an open transaction: its last {partition.unstable_offsets:,} offsets may still be aborted"
         remedy = "Let its producers end it, or abort it: kafka-transactions.sh."
         findings.append(MigrationFinding(subject, rule, remedy))
+    if not partition.is_leader_end_known:
+        rule = "has an unknown log end on its leader on the origin: a run would never start"
+        remedy = (
+            "Run the command again if its leader has just changed. OffsetForLeaderEpoch needs Kafka 2.3, and a "
+            "message.format.version of 0.11 or later."
+        )
+        findings.append(MigrationFinding(subject, rule, remedy))
     findings += _target_findings(method, partition)
     return findings + [finding for reader in partition.readers for finding in _reader_findings(partition, reader)]
 

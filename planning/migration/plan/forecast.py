@@ -59,6 +59,7 @@ def _plan_partition(reading: PartitionReading, rules: TopicRules | None, prepare
         None if end is None or log.end is None else end - log.end,
         None if log.end is None or log.stable is None else max(0, log.end - log.stable),
         tuple(_reader(own, reading, retention, end) for own in reading.readers),
+        reading.is_leader_end_known,
     )
 
 

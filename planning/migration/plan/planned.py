@@ -39,6 +39,7 @@ class PartitionReading:
         now_ms: time of the second one, epoch milliseconds.
         target: log of the target; None if it is not there.
         readers: groups that have committed offsets of its topic.
+        is_leader_end_known: whether its leader on the origin has reported where its own log ends.
     """
 
     name: TopicPartition
@@ -48,6 +49,7 @@ class PartitionReading:
     now_ms: int
     target: LogOffsets | None = None
     readers: Sequence[ReaderReading] = ()
+    is_leader_end_known: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class PlannedPartition:
         left_offsets: offsets that are still to be written below it; None if unknown.
         unstable_offsets: offsets from the first open transaction on; None if unknown.
         readers: consumer groups.
+        is_leader_end_known: whether its leader on the origin has reported where its own log ends.
     """
 
     name: TopicPartition
@@ -99,6 +102,7 @@ class PlannedPartition:
     left_offsets: int | None
     unstable_offsets: int | None
     readers: tuple[PlannedReader, ...] = ()
+    is_leader_end_known: bool = True
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         left_offsets=_gap(log.end, last),
         write_offsets_per_s=known_float(reading.write_offsets_per_s),
         switch_eta_s=reading.switch_in_s,
-        beyond_offsets=_gap(end, log.end),
+        beyond_offsets=_gap(last, log.end),
         unstable_offsets=_gap(log.stable, log.end),
         lost_offsets=_lost(reading),
         at_risk_offsets=_at_risk(reading),

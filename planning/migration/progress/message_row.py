@@ -238,7 +238,9 @@ def _log(side: Row | None) -> LogOffsets:
     if side is None:
         return _NO_LOG
     get = side.get
-    return LogOffsets(get("log_start_offset"), get("log_end_offset"), get("stable_offset"), get("newest_ms"))
+    return LogOffsets(
+        get("log_start_offset"), get("log_end_offset"), get("stable_offset"), get("newest_ms"), get("newest_offset")
+    )
 
 
 def _write_rate(sample: Row | None, rules: TopicRules | None) -> float | None:

@@ -90,7 +90,7 @@ class MigrationProgress:
         left_offsets: offsets below E that are still to be written on the origin.
         write_offsets_per_s: rate at which the origin's log grows, offsets per second.
         switch_eta_s: seconds until the origin reaches E; None if never or unknown.
-        beyond_offsets: offsets of the origin from E on.
+        beyond_offsets: offsets of the origin from E on; where a loss was accepted, from where its log had ended.
         unstable_offsets: offsets of the origin from its first open transaction on.
         lost_offsets: acknowledged offsets below E that the origin's log no longer has, unless that was accepted.
         at_risk_offsets: offsets below E that only the leader has: a leader switch now would lose them.

@@ -71,7 +71,7 @@ class MigrationReading:
         write_bytes_per_s: rate at which clients write to the origin, bytes per second.
         target_topic: name of the topic on the target.
         end_newest_ms: greatest timestamp in the origin's log as it got to its last end, epoch milliseconds.
-        unreported_ends: greatest log end that was seen of a leader, by its epoch, if no router has reported that epoch.
+        unreported_ends: greatest log end that was seen of a leader, by its epoch, if no router has reported as much.
         last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
             if unknown.
         switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.

@@ -49,7 +49,7 @@ def _conditions(reading: MigrationReading, numbers: MigrationProgress) -> Iterat
         rate = numbers.write_offsets_per_s
         yield _is_zero(rate), f"the origin still grows by {'unknown' if rate is None else format(rate, ',.1f')}/s"
         late = numbers.has_late_writes
-        yield None if late is None else not late, "" if late is False else _late_text(reading)
+        yield None if late is None else not late, "" if late is False else _late_text(reading, late)
     else:
         beyond = _kept_beyond(reading)
         yield _is_zero(beyond), f"{_count(beyond)} offsets from E on are on the origin alone"
@@ -62,8 +62,8 @@ def has_late_writes(reading: MigrationReading) -> bool | None:
     of another client. Drained producers had left before E was agreed.
 
     Returns:
-        None if unknown, as for an agreement without the time of the seal, if the target is not in use yet, or if a
-        mirror or a link may copy them.
+        None if unknown, as for an agreement without the time of the seal, or a log whose newest record is an earlier
+        one; if the target is not in use yet, or if a mirror or a link may copy them.
     """
     if reading.status is MigrationStatus.PLANNED or reading.is_copied:
         return None
@@ -71,20 +71,26 @@ def has_late_writes(reading: MigrationReading) -> bool | None:
     if not beyond or reading.method is MigrationMethod.DRAINED:
         return None if beyond is None else beyond > 0
     sealed_ms, newest_ms = reading.agreement.sealed_ms, reading.origin.newest_ms
-    return None if sealed_ms is None or newest_ms is None else newest_ms > sealed_ms + _SETTLED_MS
+    if sealed_ms is None or newest_ms is None:
+        return None
+    if newest_ms <= sealed_ms + _SETTLED_MS:
+        return False
+    # Of an earlier record with a time of the future nothing follows for later ones.
+    newest, last = known_offset(reading.origin.newest_offset), reading.last_origin_end
+    return True if newest is not None and last is not None and newest >= last else None
 
 
 def _kept_beyond(reading: MigrationReading) -> int | None:
-    """Return the offsets from E on that the origin has now: what retention has deleted is lost by no removal."""
-    log_end, end = known_offset(reading.origin.end), known_offset(reading.agreement.end_offset)
+    """Return the offsets that the origin has now from where readers leave it: what is deleted is lost by no removal."""
+    log_end, end = known_offset(reading.origin.end), reading.last_origin_end
     if log_end is None or end is None:
         return None
     return max(0, log_end - max(end, known_offset(reading.origin.start) or 0))
 
 
-def _late_text(reading: MigrationReading) -> str:
+def _late_text(reading: MigrationReading, late: bool | None) -> str:
     newest_ms, beyond = reading.origin.newest_ms, f"of the {_count(_kept_beyond(reading))} offsets from E on"
-    if reading.agreement.sealed_ms is None or newest_ms is None:
+    if late is None or newest_ms is None:
         return f"it is unknown whether routers wrote all {beyond}"
     return f"clients that do not use the routing library wrote some {beyond}, the last at {clock_text(newest_ms)}"
 

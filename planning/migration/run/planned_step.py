@@ -15,6 +15,7 @@ from headroom.schemas.migrations import MigrationMethod, MigrationStatus, Partit
 from headroom.schemas.text.amounts import join_names
 
 _NO_ANSWER = "the origin to answer"
+_LEADER_END = "the end of the origin's log on its leader"
 
 
 def planned_step(
@@ -72,8 +73,10 @@ def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginR
 def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: int) -> RunStep:
     """Start once producers have left the origin: its log end is the end offset."""
     end, stable, target_end = seen.log.end, seen.log.stable, seen.target.end
-    if end is None or stable is None or target_end is None or seen.leader_end is None:
+    if end is None or stable is None or target_end is None:
         return RunStep(waits_for="the log ends of both clusters")
+    if seen.leader_end is None:
+        return RunStep(waits_for=_LEADER_END)
     is_linked = agreement.method == MigrationMethod.LINKED
     if is_linked and target_end > end:
         rule = f"has diverged: the target ends at {target_end:,}, beyond the origin's {end:,}"
@@ -86,7 +89,7 @@ def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: i
     if is_linked and target_end < end:
         return RunStep(waits_for=f"the link to copy {end - target_end:,} offsets")
     if agreement.method == MigrationMethod.MIRRORED and not seen.is_mirrored:
-        return RunStep(waits_for="the mirror to end with the origin's last record")
+        return RunStep(waits_for=seen.unread_mirror or "the mirror to end with the origin's last record")
     planned = replace(agreement, end_offset=end, **_terms_of(reading_of(seen)))
     if agreement.end_offset not in (None, end):
         return RunStep(replace(planned, number=number))
@@ -170,5 +173,4 @@ def _terms_of(reading: OriginReading | None) -> dict[str, Any]:
 
 
 def _routers_text(missing: tuple[str, ...]) -> str:
-    known = "the end of the origin's log on its leader"
-    return f"routers to agree: {join_names(missing)}" if missing else known
+    return f"routers to agree: {join_names(missing)}" if missing else _LEADER_END

@@ -62,6 +62,7 @@ class SeenPartition:
         is_mirrored: whether a mirror has the origin's last record as its own last one; None if that was not looked up.
         leader_end: end of the origin's log on its leader, with what no other replica has yet; None if unknown. It is
             read after the log.
+        unread_mirror: what of a mirror could not be read, and why; empty if nothing failed.
     """
 
     log: LogOffsets
@@ -74,6 +75,7 @@ class SeenPartition:
     is_origin_down: bool = False
     is_mirrored: bool | None = None
     leader_end: int | None = None
+    unread_mirror: str = ""
 
     @property
     def is_origin_up(self) -> bool:

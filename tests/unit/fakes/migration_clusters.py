@@ -76,6 +76,7 @@ class FakeMigrationCluster:
         starts: log start, 0 if it is not among them.
         ends: log end, that of the last record if it is not among them.
         unreplicated: offsets beyond it that only the leader has; 0 if it is not among them.
+        without_leader_end: partitions whose leader does not report where its log ends.
         stables: last stable offset, the log end if it is not among them.
         settings: settings by topic; ``RULES`` if it is not among them.
         replicas: replicas of each partition.
@@ -109,6 +110,7 @@ class FakeMigrationCluster:
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     unreplicated: dict[TopicPartition, int] = field(default_factory=dict)
+    without_leader_end: set[TopicPartition] = field(default_factory=set)
     stables: dict[TopicPartition, int] = field(default_factory=dict)
     settings: dict[str, TopicRules] = field(default_factory=dict)
     replicas: int = 3
@@ -207,9 +209,9 @@ class FakeMigrationCluster:
         for topic, own in topics.items():
             for partition, leader in own.leaders.items():
                 name = TopicPartition(topic, partition)
-                newest = max((record.timestamp_ms for record in self.logs[name]), default=None)
+                newest, at = max(((one.timestamp_ms, one.offset) for one in self.logs[name]), default=(None, None))
                 end = self.end_of(name)
-                log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest)
+                log = LogOffsets(self.starts.get(name, 0), end, self.stables.get(name, end), newest, at)
                 found[name] = log if leader is not None and leader == self._leader(name) else LogOffsets()
         return found
 
@@ -219,7 +221,8 @@ class FakeMigrationCluster:
     def leader_ends(self, topics: Mapping[str, MigratingTopic]) -> dict[TopicPartition, int]:
         self._answer()
         led = {TopicPartition(t, p): leader for t, own in topics.items() for p, leader in own.leaders.items() if leader}
-        return {name: self.leader_end_of(name) for name, leader in led.items() if leader == self._leader(name)}
+        known = {name for name, leader in led.items() if leader == self._leader(name)} - self.without_leader_end
+        return {name: self.leader_end_of(name) for name in known}
 
     def epoch_ends(
         self, topics: Mapping[str, MigratingTopic], epochs: Mapping[TopicPartition, Collection[int]]

@@ -263,23 +263,24 @@ def test_an_origin_that_is_given_up_gets_no_more_records(stage: Stage, change: d
 
 
 def test_a_producer_agrees_that_it_leaves_an_origin_once_nothing_is_on_its_way_there(stage: Stage) -> None:
-    """E is 10, of which the origin has lost all. What lands below is acknowledged, and what comes later is moved."""
+    """E is 10, of which the origin has lost all. What lands below is acknowledged, and what comes later is moved.
+
+    Another partition has no leader, so that a flush of the whole producer never ends.
+    """
     stage.target.logs[P0] += [Stored(b"", b"before")] * 3
     router = migrating(stage, 10)
     futures = send(router, b"a")
     stage.agree(agreement(status="migrating", number=2, origin_closed=True))
-    flush = router.origin.flush
 
     def hang(timeout: float | None = None) -> None:
         raise KafkaTimeoutError
 
     router.origin.flush = hang  # type: ignore[method-assign]
     for _ in range(2):
-        with pytest.raises(KafkaTimeoutError):
-            router.routed.follow()
+        router.routed.follow()
     futures += send(router, b"b")
     assert (stage.agreed(), list(router.target.waiting[P0])) == ({"writer": 1}, [])
-    router.origin.flush = flush  # type: ignore[method-assign]
+    answer(router, 1)
     router.routed.follow()
     assert (stage.agreed(), stage.origin.values(TOPIC)) == ({"writer": 2}, [b"a"])
     assert router.target.answer(P0)

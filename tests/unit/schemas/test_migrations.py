@@ -131,6 +131,14 @@ def test_a_value_of_another_kind_is_an_error(name: str, value: Any) -> None:
 
 
 def test_a_newer_record_is_an_error_that_names_both_versions() -> None:
-    value = json.dumps({**json.loads(agreement().value()), "version": 2}).encode()
-    with pytest.raises(HeadroomError, match="has version 2, and this Headroom reads up to version 1"):
+    value = json.dumps({**json.loads(agreement().value()), "version": 3}).encode()
+    with pytest.raises(HeadroomError, match="has version 3, and this Headroom reads up to version 2"):
         read_migration_record(7, agreement().key(), value)
+
+
+def test_only_a_closed_origin_needs_a_reader_that_knows_it() -> None:
+    """A router of before would agree to it, and go on writing to the origin: with version 2 it stops."""
+    written = (agreement(), agreement(status="migrating", origin_closed=True), REPORT)
+    assert [json.loads(one.value())["version"] for one in written] == [1, 2, 1]
+    for one in written:
+        assert read_migration_record(0, one.key(), one.value()) == one

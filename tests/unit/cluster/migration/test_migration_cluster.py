@@ -207,8 +207,8 @@ def test_each_leader_is_asked_for_its_own_partitions(cluster: MigrationCluster, 
             (name, NEWEST, 0): (99, 123_456),
         }
     assert cluster.log_offsets(topics) == {
-        NAMES[0]: LogOffsets(10, 100, 95, 123_456),
-        NAMES[1]: LogOffsets(0, 100, 95, 123_456),
+        NAMES[0]: LogOffsets(10, 100, 95, 123_456, 99),
+        NAMES[1]: LogOffsets(0, 100, 95, 123_456, 99),
         NAMES[2]: LogOffsets(),
     }
     # Isolation levels since version 2 of the request, and the newest record since 7.

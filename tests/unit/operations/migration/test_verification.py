@@ -237,6 +237,51 @@ def test_what_has_just_landed_there_is_waited_for(origin: FakeMigrationCluster) 
     assert result.total() == MirrorCounts(mirrored=20)
 
 
+def at_times_of_a_broker(records: list[LogRecord]) -> list[LogRecord]:
+    """The same records as a topic with LogAppendTime has them."""
+    return [one._replace(digest=one.digest._replace(timestamp_ms=9), timestamp_ms=9) for one in records]
+
+
+@pytest.mark.parametrize("cluster", ["origin", "target"])
+def test_times_that_a_broker_has_set_are_no_difference_of_what_was_moved(
+    origin: FakeMigrationCluster, cluster: str
+) -> None:
+    target, notes = FakeMigrationCluster("new"), list[str]()
+    target.fill("orders", 0, [*range(5), *range(80, 100)])
+    target.fill("orders", 1, [])
+    changed = origin if cluster == "origin" else target
+    changed.logs[ORDERS[0]] = at_times_of_a_broker(changed.logs[ORDERS[0]])
+    assert moved(origin, target, BOTH).total().missing == 20
+    changed.settings["orders"] = TopicRules("delete", timestamp_type="LogAppendTime")
+    result = moved(origin, target, BOTH, notes)
+    assert (result.total(), result.with_timestamps) == (MirrorCounts(mirrored=20), False)
+    assert notes == [
+        f"Timestamps are not compared: orders has message.timestamp.type LogAppendTime on the {cluster}.",
+        "Records that are the same without them count for each other, and doubled ones are not counted.",
+    ]
+
+
+def test_without_times_a_later_record_that_is_the_same_is_not_doubled() -> None:
+    """One ping was moved, and three later ones went straight to the target."""
+    origin, target = FakeMigrationCluster("old"), FakeMigrationCluster("new")
+    origin.logs = {ORDERS[0]: [log_record(80, 1, value=b"ping")], ORDERS[1]: []}
+    target.logs = {ORDERS[0]: [log_record(at, at, value=b"ping") for at in range(5, 9)], ORDERS[1]: []}
+    origin.starts = {ORDERS[0]: 80}
+    target.settings["orders"] = TopicRules("delete", timestamp_type="LogAppendTime")
+    assert moved(origin, target, {0: AGREED}).total() == MirrorCounts(mirrored=1)
+
+
+def test_what_compaction_removes_on_the_target_is_said_to_count_as_missing(origin: FakeMigrationCluster) -> None:
+    target, notes = FakeMigrationCluster("new"), list[str]()
+    target.fill("orders", 0, [*range(5), *range(81, 100)])
+    target.fill("orders", 1, [])
+    target.settings["orders"] = replace(RULES, cleanup_policy="compact")
+    assert moved(origin, target, BOTH, notes).total() == MirrorCounts(mirrored=19, missing=1)
+    assert notes == [
+        "The target is compacted: what was moved, and replaced there by a newer record, counts as missing."
+    ]
+
+
 def test_partitions_whose_target_is_not_in_use_are_left_out_and_nothing_but_them_is_an_error(
     origin: FakeMigrationCluster, target: FakeMigrationCluster
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,9 +140,9 @@ def test_a_row_has_both_clusters_the_agreement_and_what_is_missing() -> None:
     )
     assert (row["origin"]["log_end_offset"], row["origin"]["leader_end_offset"]) == (102_000, 102_005)
     assert (row["min_insync_replicas"], row["origin_error"], row["target_error"]) == (2, None, None)
-    # The router reports 900; what all in-sync replicas have was acknowledged too.
+    # The router reports 900; what all in-sync replicas have was acknowledged too. What the leader has beyond it may be.
     of_epoch = {"leader_epoch": 3, "acknowledged_end": 102_000, "epoch_end": 102_005}
-    assert row["epochs"] == [of_epoch | {"unreported_end": None}]
+    assert row["epochs"] == [of_epoch | {"unreported_end": 102_005}]
     assert [(group["group"], group["active"], group["origin_offset"]) for group in row["groups"]] == [
         ("billing", True, 101_000)
     ]
@@ -166,6 +167,18 @@ def test_the_log_end_of_a_leader_is_kept_for_an_epoch_that_no_router_has_reporte
     switched.set()
     (row,) = rows_after(made, 10, lambda rows: rows[0]["epochs"][0]["epoch_end"] == 52_005)
     assert row["epochs"][0]["unreported_end"] >= first["epochs"][0]["unreported_end"]
+
+
+@pytest.mark.parametrize(("reported", "unreported"), [(102_004, 102_005), (102_005, None), (102_006, None)])
+def test_what_one_router_reports_says_nothing_of_what_another_one_was_acknowledged_beyond_it(
+    reported: int, unreported: int | None
+) -> None:
+    clock = FakeClock()
+    report = replace(REPORT, acknowledged=(AcknowledgedEnd("orders", 0, 3, reported),))
+    made = collector(clock, FakeCluster(clock, 100_000), FakeCluster(clock, 0), lambda: ((AGREED,), {"a": report}))
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"]))
+    assert row["origin"]["leader_end_offset"] == 102_005
+    assert row["epochs"][0]["unreported_end"] == unreported
 
 
 def test_without_an_agreement_no_cluster_is_asked_and_no_row_is_sent() -> None:

@@ -49,6 +49,11 @@ def groups(found: dict[str, Any]) -> list[tuple[str, int | None]] | None:
     return None if own is None else [(group["group"], group["origin_offset"]) for group in own]
 
 
+def test_a_log_has_its_newest_record() -> None:
+    origin = row(facts(reading(logs={NAME: LogOffsets(0, 500, 500, 900, 499)})))["origin"]
+    assert (origin["newest_ms"], origin["newest_offset"]) == (900, 499)
+
+
 def test_groups_are_known_only_if_both_clusters_have_listed_them() -> None:
     assert groups(row()) == [("billing", 100)]
     unlisted = reading(groups=None, committed={})

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from headroom.cluster.migration.records import LogRecord
 from headroom.operations.migration.running.mirror_end import MirrorEnd
 from headroom.planning.migration.readings import LogOffsets
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.migration_clusters import RULES, FakeMigrationCluster, log_record, sync_bytes
 
@@ -87,6 +89,32 @@ def test_a_log_that_ends_without_records_is_looked_through_and_unknown_in_the_en
     # Nothing is there any more that could be copied.
     ends.origin.starts[NAME] = 200_000
     assert ends.look() is True
+
+
+@pytest.mark.parametrize(("end", "complete"), [(2, True), (101_000, True), (101_001, None)])
+def test_a_log_of_aborted_transactions_alone_has_nothing_to_copy_if_all_of_it_was_read(
+    end: int, complete: bool | None
+) -> None:
+    ends = Ends(0)
+    ends.origin.logs[NAME], ends.origin.ends[NAME] = [], end
+    assert ends.looks() == [None, complete]
+
+
+def test_syncs_that_could_not_be_read_are_not_none() -> None:
+    """The mirror has 50 of 100 equal records: only what is behind the sync shows that."""
+    ends = Ends(50, b"beat")
+    ends.target.settings["old.orders"] = replace(RULES, timestamp_type="LogAppendTime")
+    ends.sync((40, 40))
+
+    def fail(name: TopicPartition, record: LogRecord) -> None:
+        if name == SYNCS:
+            raise HeadroomError("the syncs", "no record came", "See that a leader is up.")
+
+    ends.origin.before_record = fail
+    assert ends.looks() == [None, None]
+    assert ends.mirror_end.failures == {NAME: "the syncs to be read (no record came)"}
+    ends.origin.before_record = lambda name, record: None
+    assert (ends.look(), ends.mirror_end.failures) == (False, {})
 
 
 @pytest.mark.parametrize("pair", [(101, 90), (90, 101)])

@@ -261,6 +261,50 @@ def test_a_routed_origin_with_records_of_another_client_is_not_deleted(stage: Mi
     assert stage.origin.deleted == []
 
 
+def nowhere_else(stage: MigrationStage) -> None:
+    """A record of each partition from its end offset on, which is older than the seal by its time."""
+    stage.before_wait = lambda at: None
+    for name in ORDERS:
+        stage.origin.logs[name].append(log_record(stage.origin.end_of(name), 5))
+        stage.origin.ends[name] += 1
+
+
+def test_a_routed_origin_with_records_that_are_nowhere_else_is_not_deleted_whatever_their_time(
+    stage: MigrationStage,
+) -> None:
+    """A plain producer had written them before the run saw the origin at its end, or with times of long ago."""
+    aged(stage)
+    nowhere_else(stage)
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert "topic orders on the origin: has 2 records from its end offsets on that are not on" in str(result.error)
+    assert stage.origin.deleted == []
+    for name in ORDERS:
+        stage.target.logs[name].append(log_record(0, 5))
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert (result.error, result.dropped) == (None, ("orders",))
+
+
+def test_a_target_that_is_compacted_does_not_show_what_was_moved(stage: MigrationStage) -> None:
+    stage.origin.kafka_settings["orders"] = {"cleanup.policy": "compact"}
+    aged(stage)
+    nowhere_else(stage)
+    assert stage.run(goal=RunGoal.AGED, drop=True).dropped == ("orders",)
+    assert stage.notes == [
+        "What orders has on the origin from its end offsets on was not compared: the target is compacted."
+    ]
+
+
+def test_a_run_that_is_stopped_while_it_compares_deletes_nothing(stage: MigrationStage) -> None:
+    aged(stage)
+    nowhere_else(stage)
+    for name in ORDERS:
+        stage.target.logs[name].append(log_record(0, 5))
+    stop = StageStop(stage)
+    stage.target.before_record = lambda name, record: setattr(stop, "is_stopped", True)
+    result = stage.run(goal=RunGoal.AGED, drop=True, stop=stop)
+    assert (result.stopped, result.error, stage.origin.deleted) == (True, None, [])
+
+
 def test_a_named_group_that_no_cluster_has_is_not_taken_for_one_that_has_read_all(stage: MigrationStage) -> None:
     aged(stage)
     stage.origin.group_states = {"billing": False}
@@ -390,6 +434,23 @@ def test_an_origin_that_comes_back_shorter_ends_the_run(stage: MigrationStage) -
     result = stage.run(goal=RunGoal.AGED, accept_loss=True)
     assert result.error is None
     assert {one.origin_end for one in result.agreements.values()} == {340}
+
+
+def test_an_origin_that_never_reports_the_ends_of_leaders_is_looked_at_by_its_high_watermarks_once_it_is_used(
+    stage: MigrationStage,
+) -> None:
+    """As Kafka before 2.3: its migration was started by an earlier Headroom."""
+    stage.run()
+    stage.origin.without_leader_end = set(ORDERS)
+    stage.origin.ends, stage.offsets_per_s = dict.fromkeys(ORDERS, 340), 0.0
+    assert "has lost 10 records on the origin" in str(stage.run(goal=RunGoal.AGED).error)
+
+
+def test_nothing_begins_on_an_origin_that_does_not_report_the_ends_of_leaders(stage: MigrationStage) -> None:
+    stage.origin.without_leader_end = {ORDERS[1]}
+    with pytest.raises(HeadroomError, match="orders-1: has an unknown log end on its leader on the origin"):
+        stage.run("drained")
+    assert stage.agreed() == {}
 
 
 def test_a_loss_is_accepted_where_the_log_ends_once_all_routers_have_left_the_origin(stage: MigrationStage) -> None:

@@ -182,7 +182,7 @@ def test_a_known_loss_is_not_hidden_by_an_unknown_epoch() -> None:
         # They are there, or belong to the target.
         ({}, {"epoch_ends": {3: 150}}, 0),
         ({"end_offset": 100}, {}, 0),
-        # A router has reported the epoch.
+        # A router has reported as much.
         ({}, {"unreported_ends": {}}, 0),
         # What is known to be lost stays known.
         ({}, {"acknowledged": {3: 120}}, 20),
@@ -259,7 +259,10 @@ BEYOND: dict[str, Any] = {"status": "migrated", "sealed_ms": SEALED_MS}
     [
         # Routers wrote 50 from E on, and moved them; 20 s later it is another client.
         (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_000), (False, True)),
-        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_001), (True, False)),
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_001, 700_000), (True, False)),
+        # A record below E has a time of the future: of later ones nothing is known by theirs.
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_001, 699_999), (None, None)),
+        (BEYOND, LogOffsets(0, 700_050, 700_050, SEALED_MS + 20_001, None), (None, None)),
         # Retention has deleted these: a removal loses nothing.
         (BEYOND, LogOffsets(700_050, 700_050, 700_050, SEALED_MS + 20_001), (False, True)),
         (BEYOND, LogOffsets(0, 700_050, 700_050, None), (None, None)),
@@ -268,6 +271,10 @@ BEYOND: dict[str, Any] = {"status": "migrated", "sealed_ms": SEALED_MS}
         (BEYOND | {"sealed_ms": None}, LogOffsets(0, 700_000, 700_000, NOW_MS), (False, True)),
         (BEYOND | {"method": "drained"}, LogOffsets(0, 700_001, 700_001, SEALED_MS), (True, False)),
         (BEYOND | {"method": "drained"}, LogOffsets(700_001, 700_001, 700_001), (False, True)),
+        # The log had come back at 690,000, which was accepted: no reader gets the five records that follow.
+        (BEYOND | {"origin_end": 690_000}, LogOffsets(0, 690_005, 690_005, SEALED_MS + 20_001, 690_004), (True, False)),
+        (BEYOND | {"origin_end": 690_000}, LogOffsets(0, 690_000, 690_000, SEALED_MS), (False, True)),
+        (BEYOND | {"method": "drained", "origin_end": 690_000}, LogOffsets(0, 690_005, 690_005), (True, False)),
     ],
 )
 def test_what_another_client_wrote_from_the_end_on_keeps_the_origin(
@@ -277,13 +284,24 @@ def test_what_another_client_wrote_from_the_end_on_keeps_the_origin(
     assert (found.has_late_writes, found.removable) == expected
 
 
+def test_what_follows_an_accepted_loss_is_counted_from_where_readers_leave_the_origin() -> None:
+    log = LogOffsets(0, 690_005, 690_005, NOW_MS)
+    assert migration_progress(reading(BEYOND | {"origin_end": 690_000}, origin=log)).beyond_offsets == 5
+
+
 def test_the_reason_names_the_last_of_them() -> None:
-    log = LogOffsets(0, 700_050, 700_050, NOW_MS)
+    log = LogOffsets(0, 700_050, 700_050, NOW_MS, 700_049)
     assert verdict(BEYOND, origin=log, write_offsets_per_s=0.0) == (
         "drained",
         "E 700,000 is reached and all 0 groups have read up to it; clients that do not use the routing library wrote "
         "some of the 50 offsets from E on, the last at 13:46:40 UTC.",
     )
+
+
+def test_a_time_of_the_future_below_the_end_leaves_it_unknown_who_wrote_what_follows() -> None:
+    log = LogOffsets(0, 700_050, 700_050, NOW_MS, 699_999)
+    _, reason = verdict(BEYOND, origin=log, write_offsets_per_s=0.0)
+    assert "it is unknown whether routers wrote all of the 50 offsets from E on" in reason
 
 
 def test_a_copy_has_to_be_complete_before_the_origin_can_go() -> None:
@@ -336,7 +354,7 @@ def test_an_origin_that_is_not_read_gives_no_numbers(own: MigrationReading) -> N
 
 offsets = st.none() | st.integers(-1, 1_000)
 rates = st.none() | st.sampled_from([0.0, 1.0, 33.3, float("nan")])
-logs = st.builds(LogOffsets, offsets, offsets, offsets, st.none() | st.integers(0, NOW_MS))
+logs = st.builds(LogOffsets, offsets, offsets, offsets, st.none() | st.integers(0, NOW_MS), offsets)
 epochs = st.dictionaries(st.integers(0, 3), st.integers(0, 1_000))
 flags = st.none() | st.booleans()
 groups = st.builds(GroupReading, st.sampled_from("abc"), offsets, offsets, rates, flags, flags, flags)

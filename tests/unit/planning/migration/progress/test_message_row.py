@@ -22,7 +22,7 @@ def test_a_row_has_the_columns_of_its_kind_and_gives_a_reading() -> None:
     assert sorted(ROW) == sorted(row_columns("migrations"))
     reading = reading_of_row(json.loads(json.dumps(ROW)), TICK_MS)
     assert reading is not None
-    assert reading.origin == LogOffsets(0, 1_000, 1_000, TICK_MS)
+    assert reading.origin == LogOffsets(0, 1_000, 1_000, TICK_MS, 999)
     # 500 offsets in the window of the fuzzed ticks.
     assert reading.write_offsets_per_s == 500 / ((TICK_MS - ROW["origin"]["prev_read_ms"]) / 1000)
     assert (reading.acknowledged, reading.epoch_ends) == ({3: 900}, {3: 1_000})

@@ -72,7 +72,8 @@ def test_what_only_the_leader_has_is_acknowledged_too() -> None:
     unknown = step(planned(), replace(at, leader_end=None))
     assert (unknown.after, unknown.waits_for) == (None, "the end of the origin's log on its leader")
     by_hand = step(moved("drained", target_base_offset=0), replace(at, leader_end=None, is_topic_quiet=True))
-    assert by_hand.waits_for == "the log ends of both clusters"
+    assert by_hand.waits_for == "the end of the origin's log on its leader"
+    assert step(moved("drained"), replace(at, target=LogOffsets())).waits_for == "the log ends of both clusters"
 
 
 def test_what_routers_had_held_and_send_at_once_is_no_rate() -> None:
@@ -111,6 +112,8 @@ def test_without_routers_the_log_end_is_the_end_once_producers_have_left(method:
 def test_a_mirror_that_is_behind_is_waited_for(mirrored: bool | None) -> None:
     at = seen(target=LogOffsets(0, 5, 5), is_topic_quiet=True, is_mirrored=mirrored)
     assert "the mirror to end with" in step(moved("mirrored"), at).waits_for
+    unread = replace(at, unread_mirror="the syncs to be read (no record came)")
+    assert step(moved("mirrored"), unread).waits_for == "the syncs to be read (no record came)"
 
 
 def test_producers_that_are_drained_may_have_begun_on_the_target() -> None:
