@@ -21,8 +21,8 @@ from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.json_text import decode_text, parse_json
 
 MIGRATIONS_TOPIC = "headroom.migrations"
-# Newest version of the record form that this Headroom reads. A record has the first one of which a reader does all that it
-# says: a router that knows no closed origin would agree to it, and still write there.
+# Newest version of the record form that this Headroom reads. A record has the first one of which a reader does all that
+# it says: a router that knows no closed origin would agree to it, and still write there.
 RECORD_VERSION = 2
 _FIRST_VERSION, _CLOSED_VERSION = 1, 2
 # Leader epochs of a partition, the newest ones, of which it is kept how far they acknowledged records. Where each of
