@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
 from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion, make_plan
 from headroom.planning.reassignments.generation.request import PlanRequest
-from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.room.checks import RoomCheck, check_room
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -297,15 +297,14 @@ def test_directories_are_named_where_the_one_with_the_fewest_logs_may_have_no_ro
         assert [target.log_dirs for target in unnamed.plan] == [None, None]
 
 
-def test_a_directory_is_not_named_for_the_room_that_a_replica_leaves_with_the_end_of_the_plan() -> None:
+def test_directories_are_named_by_the_room_before_what_leaves_with_the_plan_is_free() -> None:
     # Broker 1 gives up foo-0 of 90 in /b, where 20 are free until then, and gets foo-1 of 30.
     leaving = replace(placement("foo", 0, [2, 1], 90), log_dirs={1: "/b"})
     state = cluster_state([1, 2, 9], [leaving, placement("foo", 1, [9], 30)])
     disks = (LogDirectory("/a", 400, 100, logs=20), LogDirectory("/b", 300, 20, logs=10))
     crowded = replace(state, brokers={**state.brokers, 1: BrokerState(1, log_dirs=disks)})
-    plan = make_plan(crowded, replace(to_brokers(1, 2), replication_factor=1))
-    assert [(target.replicas, target.log_dirs) for target in plan.plan] == [((2,), None), ((1,), ("/a",))]
-    assert check_room([plan.plan], crowded) == RoomCheck(())
+    assignments = (TargetAssignment(TopicPartition("foo", n), (broker,)) for n, broker in enumerate((2, 1)))
+    assert check_room([ReassignmentPlan(tuple(assignments))], crowded).crowded == {1: {("/a",): 100, ("/b",): 20}}
 
 
 def test_a_broker_is_not_filled_beyond_its_limit_while_another_has_room() -> None:
