@@ -185,7 +185,8 @@ class MigrationCollector:
         agreements = self._agreements()
         if not agreements:
             return []
-        self._acknowledged = self._acknowledged_ends()
+        reported = self._reported_ends()
+        self._acknowledged = self._acknowledged_ends(reported)
         are_syncs_known = (
             self._trails.is_all and self._syncs.recent(self._stale_s) is not None and not self._syncs.error
         )
@@ -201,7 +202,7 @@ class MigrationCollector:
             self._trails.newest() if are_syncs_known else {},
             "" if are_syncs_known else self._syncs.error or "they have not been read to their end yet",
             self._passed_ends.newest(),
-            self._unreported(self._reported_ends()),
+            self._unreported(reported),
         )
         self._sync_rows = sync_rows(facts, self._trails, self._clock.now_ms())
         return migration_rows(facts)
@@ -286,9 +287,11 @@ class MigrationCollector:
     def _reported_ends(self) -> dict[TopicPartition, dict[int, int]]:
         return acknowledged_ends(() if self._agreed.result is None else self._agreed.result[1].values())
 
-    def _acknowledged_ends(self) -> dict[TopicPartition, dict[int, int]]:
+    def _acknowledged_ends(
+        self, reported: Mapping[TopicPartition, Mapping[int, int]]
+    ) -> dict[TopicPartition, dict[int, int]]:
         """Return what routers have reported and what was seen, the furthest of them."""
-        known = self._reported_ends()
+        known = {name: dict(own) for name, own in reported.items()}
         for name, seen in self._seen.items():
             of_partition = known.setdefault(name, {})
             for epoch, end in seen.items():
