@@ -22,11 +22,9 @@ from headroom.operations.migration.verification import (
     verify_mirror,
     verify_moved,
 )
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import METHODS_WITHOUT_COPIES
 
 _MOVED = ("mirrored", "missing", "doubled")
-# Methods that copy nothing: only records from the end offset on are to be on the target.
-_NOT_COPIED = (MigrationMethod.ROUTED, MigrationMethod.DRAINED)
 _SHOWN = ("mirrored", "pending", "missing", "doubled", "differing", "out_of_order", "foreign")
 
 
@@ -59,7 +57,9 @@ def verify(topic: str, config: str | None, committed: bool) -> CommandOutcome:
     """  # noqa: D301
     silence_clients()
     settings = load_settings(config)
-    agreed = {one.partition: one for one in require_unshielded(settings, (topic,)) if one.method in _NOT_COPIED}
+    own = require_unshielded(settings, (topic,))
+    # Where nothing is copied, only records from the end offset on are to be on the target.
+    agreed = {one.partition: one for one in own if one.method in METHODS_WITHOUT_COPIES}
     with migration_clusters(settings) as clusters:
         if agreed:
             result = verify_moved(clusters, topic, agreed, committed, progress_view(), print_note)

@@ -20,7 +20,7 @@ from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, TopicPartition
-from headroom.schemas.text.amounts import clock_text, rate_text
+from headroom.schemas.text.amounts import clock_text, join_names, rate_text
 from headroom.schemas.text.names import broker_names
 from headroom.streaming.store.single_instance import JobProcess
 
@@ -47,8 +47,7 @@ def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
     rows = [_row(number, changes, planned) for number, changes in enumerate(planned.changes, start=first)]
     print_table("", header, rows, err=err)
     if changed := _changed_rates(planned):
-        more = f" and {len(changed) - _MOST_RATES} more" if len(changed) > _MOST_RATES else ""
-        echo(f"Rates in force that change: {', '.join(changed[:_MOST_RATES])}{more}.", err=err)
+        echo(f"Rates in force that change: {join_names(changed, most=_MOST_RATES)}.", err=err)
     rows = [
         (str(number), *directory_row(moves))
         for number, batch in enumerate(planned.directories, start=first)
@@ -246,10 +245,8 @@ def print_damaged_rows(records: Iterable[RecordedRun], config: str | None) -> No
     """
     for record in records:
         if record.damaged_rows:
-            numbers = sorted(record.damaged_rows)
-            rows = ", ".join(map(str, numbers[:_MOST_NUMBERS]))
-            more = f" and {len(numbers) - _MOST_NUMBERS} more" if len(numbers) > _MOST_NUMBERS else ""
+            rows = join_names([str(number) for number in sorted(record.damaged_rows)], most=_MOST_NUMBERS)
             echo(
-                f"Run {record.run_id}: what its rows {rows}{more} of the journal set is unknown, because they are "
+                f"Run {record.run_id}: what its rows {rows} of the journal set is unknown, because they are "
                 f"damaged or lost. Compare with: {headroom_throttle_show(config)}"
             )

@@ -9,6 +9,7 @@ from headroom.cluster.elections.leadership import LeadershipSnapshot
 from headroom.planning.elections.planner import WHY, Batch, BatchLimits, PartitionState, plan_elections
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import join_names
 
 RESUME = "See to it, then run the same command again: it plans from what is there then."
 # Partitions that a text names; the others are counted.
@@ -83,8 +84,7 @@ def is_led_by_preferred(led: PartitionState) -> bool:
 def list_partitions(names: Iterable[TopicPartition]) -> str:
     """Return a text with the first partitions and the number of the others."""
     ordered = sorted(names)
-    shown = ", ".join(str(name) for name in ordered[:_MAX_LISTED])
-    return f"{shown} and {len(ordered) - _MAX_LISTED} more" if len(ordered) > _MAX_LISTED else shown
+    return join_names([str(name) for name in ordered[:_MAX_LISTED]], len(ordered), _MAX_LISTED)
 
 
 def _require_replicas_in_sync(start: LeadershipSnapshot, now: LeadershipSnapshot) -> None:

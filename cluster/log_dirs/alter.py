@@ -23,6 +23,7 @@ from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.each_broker import ask_each
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
+from headroom.schemas.text.amounts import join_names
 
 _NAMED = 3
 _AGAIN = "See that it is up, then run the same command again."
@@ -62,10 +63,9 @@ class DirectoryChanges:
         if not self.errors:
             return
         subjects = list(dict.fromkeys(error.subject for error in self.errors.values()))
-        more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
         rules = "; ".join(dict.fromkeys(error.rule for error in self.errors.values()))
         remedies = " ".join(dict.fromkeys(error.remedy for error in self.errors.values()))
-        raise HeadroomError(", ".join(subjects[:_NAMED]) + more, rules, remedies)
+        raise HeadroomError(join_names(subjects, most=_NAMED), rules, remedies)
 
 
 def alter_log_dirs(

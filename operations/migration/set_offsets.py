@@ -13,6 +13,7 @@ from headroom.operations.progress import OnText
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import join_names
 
 _LINE = re.compile(rb"(?:[A-Za-z0-9._-]+,[0-9]+,[0-9]+\n)*")
 
@@ -43,11 +44,10 @@ def require_all(result: TranslationResult) -> None:
     """
     unknown = result.unknown()
     if unknown:
-        subject = ", ".join(str(offset.name) for offset in unknown[:3])
-        rest = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        subject = join_names([str(offset.name) for offset in unknown])
         rule = f"no offset on the target ({unknown[0].reason})"
         remedy = "None was written or set, because consumers would begin there by auto.offset.reset."
-        raise HeadroomError(f"{subject}{rest}", rule, remedy)
+        raise HeadroomError(subject, rule, remedy)
 
 
 def commit_translated(

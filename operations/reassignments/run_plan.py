@@ -30,7 +30,7 @@ from headroom.planning.throttles.rate_options import is_low
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, LogDirsRate, TopicPartition
-from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.amounts import join_names, rate_text
 from headroom.schemas.text.names import broker_names
 
 # Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
@@ -184,9 +184,8 @@ class PlannedRun:
 
 def _higher_note(rates: Mapping[BrokerRole, int]) -> str:
     names = sorted(rates, key=lambda name: (-rates[name], name))
-    shown = ", ".join(f"{rate_subject(name)} {rate_text(rates[name])}" for name in names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"Rates above the throttle are in force and stay, so copies may be faster there: {shown}{more}."
+    shown = join_names([f"{rate_subject(name)} {rate_text(rates[name])}" for name in names], most=_NAMED)
+    return f"Rates above the throttle are in force and stay, so copies may be faster there: {shown}."
 
 
 def planned_run(

@@ -13,6 +13,7 @@ from typing import Any
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.quantities import is_id
+from headroom.schemas.text.amounts import join_names
 from headroom.schemas.text.json_text import parse_json
 
 PLAN_VERSION = 1
@@ -213,8 +214,7 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     counts = Counter(assignment.name for assignment in assignments)
     twice = [str(name) for name, count in counts.items() if count > 1]
     if twice:
-        more = f" and {len(twice) - _SHOWN_NAMES} more" if len(twice) > _SHOWN_NAMES else ""
-        raise HeadroomError(subject, f"names {', '.join(twice[:_SHOWN_NAMES])}{more} more than once", _FIX)
+        raise HeadroomError(subject, f"names {join_names(twice, most=_SHOWN_NAMES)} more than once", _FIX)
     return ReassignmentPlan(assignments)
 
 

@@ -3,6 +3,8 @@
 from headroom.schemas.migrations.records import (
     KEPT_EPOCHS,
     METHODS,
+    METHODS_WITH_COPIES,
+    METHODS_WITHOUT_COPIES,
     MIGRATIONS_TOPIC,
     RECORD_VERSION,
     STATUSES,
@@ -19,6 +21,8 @@ from headroom.schemas.migrations.records import (
 __all__ = [
     "KEPT_EPOCHS",
     "METHODS",
+    "METHODS_WITHOUT_COPIES",
+    "METHODS_WITH_COPIES",
     "MIGRATIONS_TOPIC",
     "RECORD_VERSION",
     "STATUSES",

@@ -59,6 +59,9 @@ class MigrationMethod(str, Enum):
 
 STATUSES = tuple(status.value for status in MigrationStatus)
 METHODS = tuple(method.value for method in MigrationMethod)
+# Whether something copies what the origin has to the target.
+METHODS_WITH_COPIES = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
+METHODS_WITHOUT_COPIES = (MigrationMethod.ROUTED, MigrationMethod.DRAINED)
 
 
 @dataclass(frozen=True)

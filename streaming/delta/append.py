@@ -14,6 +14,7 @@ from headroom.schemas.errors import ENDINGS, HeadroomError
 from headroom.schemas.tables import Table
 from headroom.streaming.delta.arrow import arrow_table
 from headroom.streaming.delta.files.sync import sync_commits
+from headroom.streaming.delta.locations import DISK_REMEDY
 from headroom.streaming.delta.properties import properties
 from headroom.streaming.delta.schema import delta_schema
 from headroom.streaming.supervision.failure import cause_of
@@ -43,8 +44,7 @@ def without_panic(location: str) -> Iterator[None]:
         raise
     except BaseException as error:
         rule = f"the Delta library failed at it ({cause_of(error)})"
-        remedy = "Check the free space on its disk, store.path and its permissions."
-        raise HeadroomError(location, rule, remedy) from error
+        raise HeadroomError(location, rule, DISK_REMEDY) from error
 
 
 def again_on_conflict(attempt: Callable[[], T], attempts: int, for_s: float = 0.0) -> T:

@@ -14,6 +14,7 @@ from headroom.schemas.errors import HeadroomError
 
 # Of a table or folder that cannot be reached.
 STORE_REMEDY = "Check store.path and its permissions."
+DISK_REMEDY = "Check the free space on its disk, store.path and its permissions."
 _LOG = "_delta_log"
 # Size of a commit with some rows: a disk with only a few bytes left counts as full.
 _PROBE_BYTES = 65_536

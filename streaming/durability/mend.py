@@ -28,7 +28,7 @@ from headroom.streaming.delta.damage import (
 )
 from headroom.streaming.delta.files.sync import sync_commits, sync_path
 from headroom.streaming.delta.files.table_files import data_files, distinct_rows, first_commit
-from headroom.streaming.delta.locations import local_path
+from headroom.streaming.delta.locations import DISK_REMEDY, local_path
 from headroom.streaming.durability.aside import ASIDE, free_place, keep_owner
 from headroom.streaming.supervision.failure import cause_of
 
@@ -54,8 +54,7 @@ def mend(location: str) -> list[Damage]:
         # An OSError of the library has a text alone.
         why = (isinstance(error, OSError) and error.strerror) or cause_of(error)
         rule = f"is damaged, and cannot be mended ({why})"
-        remedy = "Check the free space on its disk, store.path and its permissions."
-        raise HeadroomError(location, rule, remedy) from error
+        raise HeadroomError(location, rule, DISK_REMEDY) from error
 
 
 def _mend(location: str) -> list[Damage]:

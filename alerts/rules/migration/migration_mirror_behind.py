@@ -10,12 +10,11 @@ from headroom.alerts.rules.rule import RuleInputs
 from headroom.alerts.text.migration import offsets_text, share_text
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
-from headroom.schemas.migrations import MigrationMethod, MigrationStatus
+from headroom.schemas.migrations import METHODS_WITH_COPIES, MigrationStatus
 from headroom.schemas.text.amounts import clock_text
 
 # A mirror copies in batches, and its rate is measured over seconds.
 _LEAST_LATE_S = 60.0
-_COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
 _COPYING = (MigrationStatus.PLANNED, MigrationStatus.MIGRATING, MigrationStatus.MIGRATED)
 
 
@@ -62,7 +61,7 @@ class MigrationMirrorBehind(MigrationRule):
 
 
 def _is_copying(partition: MigrationProgress) -> bool:
-    return partition.method in _COPIED and partition.status in _COPYING and partition.end_offset is not None
+    return partition.method in METHODS_WITH_COPIES and partition.status in _COPYING and partition.end_offset is not None
 
 
 def _is_behind(partition: MigrationProgress, slip_ratio: float) -> bool:

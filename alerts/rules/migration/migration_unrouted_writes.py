@@ -17,10 +17,8 @@ from headroom.alerts.rules.rule import RuleInputs
 from headroom.alerts.text.migration import offset_rate_text, offsets_text, share_text
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import METHODS_WITH_COPIES
 
-# A mirror or a link copies what lands behind E. Otherwise nothing does, and no reader gets it.
-_COPIED = (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
 # The rate is of 10 s and more before a reading that may be 5 s old, so it reaches back over the switch for a while.
 _SWITCHED_S = 20.0
 
@@ -39,7 +37,8 @@ class MigrationUnroutedWrites(MigrationRule):
         worst = sorted((p for p in partitions if _is_switched(p) and _is_written(p)), key=_fastest_first)
         if not worst:
             return None
-        is_copied = all(partition.method in _COPIED for partition in worst)
+        # A mirror or a link copies what lands behind E. Otherwise nothing does, and no reader gets it.
+        is_copied = all(partition.method in METHODS_WITH_COPIES for partition in worst)
         is_certain = any(partition.has_late_writes for partition in worst)
         then = (
             "a mirror may copy them out of order" if is_copied else "no reader gets them, and they go with the origin"
@@ -63,7 +62,7 @@ class MigrationUnroutedWrites(MigrationRule):
         if partition.verdict in UNREAD or partition.left_offsets is None:
             return True
         # A mirror or a link may copy what is there, so that only growth counts.
-        is_late_unknown = partition.has_late_writes is None and partition.method not in _COPIED
+        is_late_unknown = partition.has_late_writes is None and partition.method not in METHODS_WITH_COPIES
         return partition.left_offsets == 0 and (
             partition.write_offsets_per_s is None or (is_late_unknown and partition.beyond_offsets != 0)
         )

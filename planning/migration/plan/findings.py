@@ -9,11 +9,8 @@ from headroom.planning.migration.plan.planned import (
     TopicOnBoth,
 )
 from headroom.planning.migration.readings import MigratingTopic, TopicRules
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import METHODS_WITHOUT_COPIES, MigrationMethod
 from headroom.schemas.text.amounts import duration_text
-
-# With these no mirror or link creates the topic on the target.
-_WITHOUT_COPIES = (MigrationMethod.ROUTED, MigrationMethod.DRAINED)
 
 
 def topic_findings(method: MigrationMethod, topic: TopicOnBoth) -> list[MigrationFinding]:
@@ -26,13 +23,14 @@ def topic_findings(method: MigrationMethod, topic: TopicOnBoth) -> list[Migratio
     findings = []
     own, other = len(topic.origin.leaders), 0 if topic.target is None else len(topic.target.leaders)
     subject = f"topic {topic.topic}"
-    if topic.target is None and method not in _WITHOUT_COPIES:
+    # A mirror or a link creates the topic on the target.
+    if topic.target is None and method not in METHODS_WITHOUT_COPIES:
         remedy = "Start the mirror, and see migration.origin.name: it has to be the alias that the mirror uses."
         findings.append(MigrationFinding(subject, "is not on the target", remedy))
     elif topic.target is not None and own != other:
         rule = f"has another number of partitions on the target, {other}, than on the origin, {own}: keys change theirs"
         findings.append(MigrationFinding(subject, rule, "Give both the same number of partitions."))
-    if topic.rules is not None and topic.rules.compacts() and method in _WITHOUT_COPIES:
+    if topic.rules is not None and topic.rules.compacts() and method in METHODS_WITHOUT_COPIES:
         rule = "is compacted: the last records of its keys stay on the origin, however old they are"
         remedy = "Copy it with a mirror or a link: --method mirrored, --method linked."
         # Routed readers read them there; only a new reader of the target alone misses them.
@@ -111,7 +109,7 @@ def _target_findings(method: MigrationMethod, partition: PlannedPartition) -> li
     is_empty = target.is_empty()
     if is_empty is None:
         return [MigrationFinding(subject, "has an unknown log on the target", "See that it has a leader there.")]
-    if method in _WITHOUT_COPIES and not is_empty:
+    if method in METHODS_WITHOUT_COPIES and not is_empty:
         rule = f"is not empty on the target: it has offsets {target.start:,} to {target.end:,}"
         remedy = "Create the topic again there. If it is a mirror: --method mirrored, or --method linked."
         return [MigrationFinding(subject, rule, remedy)]

@@ -9,7 +9,7 @@ from headroom.planning.migration.agreed_end import reached_in_s
 from headroom.planning.migration.agreement import missing_routers
 from headroom.planning.migration.known import known_offset
 from headroom.planning.migration.readings import LogOffsets, TopicRules
-from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
+from headroom.schemas.migrations import METHODS_WITH_COPIES, MigrationMethod, MigrationStatus, PartitionAgreement
 
 _NO_LOG = LogOffsets()
 # Where a reading does not say; the default of ``alerts.slip_ratio``.
@@ -137,7 +137,7 @@ class MigrationReading:
     @property
     def is_copied(self) -> bool:
         """Whether a mirror or a link copies the records."""
-        return self.method in (MigrationMethod.MIRRORED, MigrationMethod.LINKED)
+        return self.method in METHODS_WITH_COPIES
 
     @property
     def missing_routers(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import LostReplicas, RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import join_names
 from headroom.schemas.text.names import broker_names
 
 # Partitions that a text names; the others are counted.
@@ -19,8 +20,7 @@ _SHOWN = 3
 def partitions_text(names: Iterable[TopicPartition]) -> str:
     """Return a text with the first partitions and the number of the others."""
     ordered = sorted(names)
-    shown = ", ".join(map(str, ordered[:_SHOWN]))
-    return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
+    return join_names([str(name) for name in ordered[:_SHOWN]], len(ordered), _SHOWN)
 
 
 def is_moved_by_others(name: TopicPartition, snapshot: RunSnapshot, record: RecordedRun) -> bool:
