@@ -186,7 +186,7 @@ ROWS: dict[str, str] = {
     ),
     # One row per offset sync of MirrorMaker that is to be kept, of mirrored partitions of the kind migrations, once it
     # is read. A row is sent again until its tick is written, and after a restart. sync_offset: offset in the topic of
-    # the syncs. after_offset: that of the kept sync before it, if none in between went back or can have been missed;
+    # the syncs. after_offset: that of a kept sync before it, if none in between went back or can have been missed;
     # null: earlier syncs do not count. written_ms: timestamp of the sync. The ids are those of the reading.
     "migration_syncs": (
         "topic STRING, partition INT, migration STRING, sync_topic_id STRING, sync_leader_epoch INT, "

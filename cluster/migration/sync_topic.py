@@ -11,7 +11,7 @@ from headroom.cluster.migration.records import RecordReader
 from headroom.cluster.migration.topics import ClusterTopics
 from headroom.planning.migration.mirrors.names import sync_topic, sync_topics
 from headroom.planning.migration.mirrors.sync_format import parse_offset_sync
-from headroom.planning.migration.mirrors.sync_trail import SyncRecord
+from headroom.planning.migration.mirrors.sync_record import SyncRecord
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from headroom.planning.migration.mirrors.sync_trail import SyncRecord, linked_to
+from headroom.planning.migration.mirrors.sync_record import SyncRecord
+from headroom.planning.migration.mirrors.sync_trail import linked_to
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import MIGRATION_SYNCS
 from headroom.streaming.delta.query import sql_text

@@ -9,7 +9,7 @@ from headroom.cluster.migration.sync_topic import SyncPlace, find_sync_topic, re
 from headroom.operations.migration.clusters import MigrationClusters
 from headroom.operations.migration.kept_syncs import KeptSyncs, SyncIdentity
 from headroom.operations.progress import OnText
-from headroom.planning.migration.mirrors.sync_trail import SyncRecord
+from headroom.planning.migration.mirrors.sync_record import SyncRecord
 from headroom.planning.migration.offset_syncs import nearest_sync
 from headroom.planning.migration.plan.planned import TopicOnBoth
 from headroom.planning.migration.readings import MigratingTopic

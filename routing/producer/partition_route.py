@@ -102,6 +102,7 @@ class PartitionRoute:
         # Outcome of what is not decided when the route ends; None until then.
         self._ended: Any = None
         self._epoch: int | None = None
+        self._leader: int | None = None
         self._acknowledged_end: int | None = None
         self.shift: int | None = None
 
@@ -384,17 +385,23 @@ class PartitionRoute:
         return self._split.shift if self._split is not None and self._split.is_in_use else None
 
     def _note_epoch(self) -> None:
-        epoch = self._origin._metadata.leader_epoch_for_partition(self._name)
+        metadata = self._origin._metadata
+        epoch = metadata.leader_epoch_for_partition(self._name)
         if epoch is None or epoch < 0:
             return
         if self._epoch is not None and epoch <= self._epoch:
             # A broker that is behind shows an earlier leader, which has acknowledged nothing of what came since.
             return
-        if self._epoch is not None and self._acknowledged_end is not None:
+        # After the epoch: metadata that was replaced in between must not make a new leader the same one.
+        leader = metadata.leader_for_partition(self._name)
+        # With a smaller ISR or other replicas the epoch rises too. That leader has lost nothing, and acknowledged in
+        # both epochs; with two steps at once there may have been another one in between.
+        is_same_leader = self._epoch is not None and (epoch, leader) == (self._epoch + 1, self._leader)
+        if self._epoch is not None and self._acknowledged_end is not None and not is_same_leader:
             self._at_new_epoch(
                 AcknowledgedEnd(self._name.topic, self._name.partition, self._epoch, self._acknowledged_end)
             )
-        self._epoch = epoch
+        self._epoch, self._leader = epoch, leader
 
 
 def _is_straight(split: Split | None) -> bool:

@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 _FOLLOW_S, _LOOK_S = 0.02, 0.1
 # Limit of a flush between reading an agreement and reporting it, seconds.
 _FLUSH_S = 5.0
+# The leader of a partition may change unseen by a producer that writes nothing, and its epoch by any. kafka-python asks
+# every five minutes.
+_METADATA_S = 5.0
 # Wait after an error, seconds.
 _AGAIN_S = 1.0
 # A record that is held has to be the bytes that its sender saw, and both clusters have to get the same.
@@ -91,6 +94,7 @@ class RoutedProducer:
         self._failure: Exception | None = None
         self._is_adopted = False
         self._is_guarded = True
+        self._next_metadata_s = 0.0
         self._following = threading.Lock()
         self._closing = threading.Event()
         self.follow()
@@ -212,6 +216,7 @@ class RoutedProducer:
                 self._is_adopted = True
             for route in self._all_routes():
                 route.check_epoch()
+            self._ask_for_leaders()
             if not self._is_guarded:
                 # Records sent before the routes were there have to be answered: they are acknowledged wherever they
                 # land.
@@ -241,6 +246,14 @@ class RoutedProducer:
                 # What is not known here has not started: it waits for this router.
                 log.warning("agreements are read again later: %s", error)
                 wait_s = _AGAIN_S
+
+    def _ask_for_leaders(self) -> None:
+        """Ask for newer metadata of the origin now and then, while records may be written there."""
+        now_s = time.monotonic()
+        if now_s >= self._next_metadata_s:
+            self._next_metadata_s = now_s + _METADATA_S
+            if any(route.shift is None for route in self._all_routes()):
+                self._origin._metadata.request_update()
 
     def _adopt(self) -> None:
         splits = self._follower.splits()

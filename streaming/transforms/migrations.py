@@ -8,10 +8,12 @@ the same objects.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -72,11 +74,29 @@ def evaluated_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickPr
     if not ticks:
         return {}
     found: dict[Tick, list[MigrationProgress]] = {tick: [] for tick in ticks}
-    for row in messages.where("payload IS NOT NULL").select("cluster", "tick_ms", "payload").collect():
-        tick = row["cluster"], row["tick_ms"]
-        if tick in found:
-            found[tick] += _evaluate_message(tick, row["payload"])
+    rows = messages.where("payload IS NOT NULL").select("cluster", "tick_ms", "payload").collect()
+    with paused_garbage_collection():
+        for row in rows:
+            tick = row["cluster"], row["tick_ms"]
+            if tick in found:
+                found[tick] += _evaluate_message(tick, row["payload"])
     return {tick: progress for tick, progress in found.items() if progress}
+
+
+@contextmanager
+def paused_garbage_collection() -> Iterator[None]:
+    """Look for no cycles of objects meanwhile.
+
+    A tick of a large migration makes millions of objects without a cycle. The collector would look through all of them
+    again and again, which takes longer than their evaluation.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _evaluate_message(tick: Tick, payload: str) -> list[MigrationProgress]:

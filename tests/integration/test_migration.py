@@ -23,7 +23,7 @@ from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.cluster.java import jar_folder, java_command
 from headroom.cluster.migration.migration_cluster import MigrationCluster
-from headroom.planning.migration.mirrors.sync_trail import SyncReading
+from headroom.planning.migration.mirrors.sync_record import SyncReading
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition as TopicName
 from tests.integration.support import admin_of, completed, create_topic, wait_until

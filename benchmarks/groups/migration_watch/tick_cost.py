@@ -20,6 +20,7 @@ from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.progress.message_row import readings_of_rows
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.schemas.config import ClusterSettings, Settings
+from headroom.streaming.transforms.migrations import paused_garbage_collection
 
 T = TypeVar("T")
 _CLUSTER, _KIND = "made", "migrations"
@@ -80,11 +81,12 @@ def _tick(migration: MadeMigration, engine: AlertEngine, at_s: float) -> _Stages
     rows = stages.run("rows", lambda: migration_rows(facts))
     messages = stages.run("encode", lambda: encode_rows(_CLUSTER, tick_ms, {_KIND: rows}))
     progress: list[MigrationProgress] = []
-    for message in messages:
-        if message.kind == _KIND:
-            # One message after the other, so that not all rows of a tick are in memory.
-            parsed = stages.run("parse", lambda value=message.value: json.loads(value)["rows"])  # type: ignore[misc]
-            progress += stages.run("judge", lambda own=parsed: _judged(own, tick_ms))  # type: ignore[misc]
+    with paused_garbage_collection():
+        for message in messages:
+            if message.kind == _KIND:
+                # One message after the other, so that not all rows of a tick are in memory.
+                parsed = stages.run("parse", lambda value=message.value: json.loads(value)["rows"])  # type: ignore[misc]
+                progress += stages.run("judge", lambda own=parsed: _judged(own, tick_ms))  # type: ignore[misc]
     engine.evaluate(_CLUSTER, tick_ms, ())
     events = stages.run("alerts", lambda: engine.evaluate_migrations(_CLUSTER, tick_ms, progress))
     stages.run("metrics", lambda: list(migration_samples(_CLUSTER, progress)))

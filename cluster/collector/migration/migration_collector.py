@@ -7,7 +7,7 @@ recent, and a reason afterwards.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
@@ -26,7 +26,8 @@ from headroom.cluster.migration.cluster_reader import (
 )
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.planning.migration.agreement import acknowledged_ends
-from headroom.planning.migration.mirrors.sync_trail import SyncReading, SyncTrails
+from headroom.planning.migration.mirrors.sync_record import SyncReading
+from headroom.planning.migration.mirrors.sync_trail import SyncTrails
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -222,7 +223,9 @@ class MigrationCollector:
 
     def confirm_sync_rows(self) -> None:
         """Record that these are written; otherwise they are sent again."""
-        sent = {TopicPartition(row["topic"], row["partition"]): row["sync_offset"] for row in self._sync_rows}
+        sent: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        for row in self._sync_rows:
+            sent[TopicPartition(row["topic"], row["partition"])].add(row["sync_offset"])
         self._trails.confirm(sent)
 
     def shift(self) -> None:

@@ -11,7 +11,7 @@ from headroom.cluster.collector.clock import Clock
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.records import RecordReader
 from headroom.cluster.migration.sync_topic import SyncPlace, find_sync_topic, sync_records
-from headroom.planning.migration.mirrors.sync_trail import SyncReading
+from headroom.planning.migration.mirrors.sync_record import SyncReading
 from headroom.planning.migration.readings import MigratingTopic
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition

@@ -1,88 +1,24 @@
 """Offset syncs of MirrorMaker 2 as they are read from their topic: the newest of each partition, and those to keep.
 
 MirrorMaker holds at most 64 syncs of a partition, and compaction leaves one in the topic. So those that were read are
-kept elsewhere, and each is linked to the one before. A link says that no sync in between went back, and that none can
-have been missed. After a rewind, or where compaction may have removed one unread, there is no link: earlier syncs do
-not count then.
+kept elsewhere, one every 30 s, and each is linked to the one before. A link says that no sync in between went back, and
+that none can have been missed. After a rewind, or where compaction may have removed one unread, there is no link:
+earlier syncs do not count then. Between them others are kept where groups have yet to pass (``CloseSyncs``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
 
+from headroom.planning.migration.mirrors.close_syncs import CloseSyncs, PlacesOfGroups
+from headroom.planning.migration.mirrors.sync_record import KeptSync, SyncReading, SyncRecord, is_apart
 from headroom.schemas.bounds import LATEST_MS, MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
 
-# Least time between two kept syncs of a partition, by the times at which they were written. A reader that continues at
-# one of them reads at most the records of this time again; MirrorMaker writes a sync after 100 records.
-APART_MS = 30_000
 # Syncs of a partition that wait to be sent. If there are more, every other one is left out.
 _MOST_WAITING = MOST_IN_ARRAY
-
-
-class SyncRecord(NamedTuple):
-    """An offset sync with its place in the topic of the syncs.
-
-    Attributes:
-        offset: its offset in that topic.
-        name: partition, by its name on the origin.
-        origin: offset of a record on the origin.
-        target: offset of its copy on the target.
-        written_ms: when it was written, epoch milliseconds.
-    """
-
-    offset: int
-    name: TopicPartition
-    origin: int
-    target: int
-    written_ms: int
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether it says anything: negative offsets do not."""
-        return self.origin >= 0 and self.target >= 0
-
-
-@dataclass(frozen=True)
-class SyncReading:
-    """Part of the topic of the syncs.
-
-    Attributes:
-        names: partitions that are followed.
-        topic_id: id of the topic; None before Kafka 2.8.
-        leader_epoch: epoch of its leader, the same before and after the reading; None if unknown.
-        is_restart: whether it does not continue the reading before: the first one, or the topic has another log.
-        begin: offset at which it began.
-        end: offset at which it ended.
-        is_all: whether that was the end of the log.
-        records: all syncs there, also of other partitions, in the order of the topic.
-    """
-
-    names: frozenset[TopicPartition]
-    topic_id: str | None
-    leader_epoch: int | None
-    is_restart: bool
-    begin: int
-    end: int
-    is_all: bool
-    records: Sequence[SyncRecord]
-
-
-class KeptSync(NamedTuple):
-    """An offset sync to keep.
-
-    Attributes:
-        record: the sync.
-        leader_epoch: epoch of the topic's leader that it was read from; None if unknown.
-        after: offset in the topic of the kept sync before it, if none in between went back or can have been missed.
-            None: earlier syncs do not count.
-    """
-
-    record: SyncRecord
-    leader_epoch: int | None
-    after: int | None
+# Close syncs of all partitions that are held, and that wait: 30 MB each.
+_MOST_CLOSE = 100_000
 
 
 class SyncTrails:
@@ -110,6 +46,9 @@ class SyncTrails:
         if reading.is_restart:
             self._trails, self._at, self._missing = {}, reading.begin, -1
         self._trails = {name: trail for name, trail in self._trails.items() if name in reading.names}
+        most_held = self._most_held()
+        for trail in self._trails.values():
+            trail.between.limit(most_held)
         self.topic_id = reading.topic_id
         seen: set[TopicPartition] = set()
         for record in reading.records:
@@ -142,11 +81,26 @@ class SyncTrails:
         trail = self._trails.get(name)
         return [] if trail is None else trail.waiting(most, now_ms)
 
-    def confirm(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Forget the syncs that wait, up to these offsets in the topic: they are kept now."""
-        for name, offset in offsets.items():
+    def between(self, name: TopicPartition, most: int, now_ms: int, places: PlacesOfGroups) -> list[KeptSync]:
+        """Return those syncs between the ones of ``waiting`` that are to be kept too, the oldest ones first.
+
+        Args:
+            name: partition.
+            most: longest result.
+            now_ms: time now, epoch milliseconds.
+            places: returns where the groups are.
+        """
+        trail = self._trails.get(name)
+        return [] if trail is None else trail.between.waiting(most, self._most_held(), now_ms, places)
+
+    def confirm(self, offsets: Mapping[TopicPartition, Collection[int]]) -> None:
+        """Forget the syncs that wait with these offsets in the topic: they are kept now."""
+        for name, own in offsets.items():
             if name in self._trails:
-                self._trails[name].confirm(offset)
+                self._trails[name].confirm(own)
+
+    def _most_held(self) -> int:
+        return max(MOST_IN_ARRAY, _MOST_CLOSE // max(1, len(self._trails)))
 
     def _pass_to(self, offset: int) -> None:
         if offset > self._at:
@@ -154,10 +108,16 @@ class SyncTrails:
 
 
 class _Trail:
-    """Syncs of one partition."""
+    """Syncs of one partition.
+
+    Attributes:
+        newest: newest sync; None without one.
+        between: those between the ones that are 30 s apart.
+    """
 
     def __init__(self) -> None:
         self.newest: SyncRecord | None = None
+        self.between = CloseSyncs()
         self._newest_epoch: int | None = None
         # Kept syncs that wait to be sent. There is no break among them: a break removes those before it.
         self._waiting: list[tuple[SyncRecord, int | None]] = []
@@ -175,13 +135,17 @@ class _Trail:
         goes_back = last is not None and (record.origin < last.origin or record.target < last.target)
         if last is None or may_miss or goes_back or not _has_time(record):
             self._waiting, self._last_kept, self._confirmed = [], None, None
-        if _has_time(record) and (self._last_kept is None or _is_apart(self._last_kept.written_ms, record.written_ms)):
+            self.between.clear()
+        if not _has_time(record):
+            return
+        self.between.hold(record, leader_epoch)
+        if self._last_kept is None or is_apart(self._last_kept.written_ms, record.written_ms):
             self._keep()
 
     def waiting(self, most: int, now_ms: int) -> list[KeptSync]:
         newest = self.newest
         is_kept = newest is None or newest == self._last_kept
-        if newest is not None and not is_kept and _has_time(newest) and _is_apart(newest.written_ms, now_ms):
+        if newest is not None and not is_kept and _has_time(newest) and is_apart(newest.written_ms, now_ms):
             self._keep()
         kept, after = [], self._confirmed
         for record, leader_epoch in self._waiting[:most]:
@@ -189,28 +153,27 @@ class _Trail:
             after = record.offset
         return kept
 
-    def confirm(self, offset: int) -> None:
-        sent = [record.offset for record, _ in self._waiting if record.offset <= offset]
+    def confirm(self, offsets: Collection[int]) -> None:
+        sent = [record.offset for record, _ in self._waiting if record.offset in offsets]
         if sent:
-            self._waiting, self._confirmed = self._waiting[len(sent) :], sent[-1]
+            self._waiting = [waiting for waiting in self._waiting if waiting[0].offset > sent[-1]]
+            self._confirmed = sent[-1]
+        self.between.confirm(offsets)
 
     def _keep(self) -> None:
         if self.newest is not None:
             self._waiting.append((self.newest, self._newest_epoch))
             self._last_kept = self.newest
+            self.between.keep_newest_anyway()
         if len(self._waiting) > _MOST_WAITING:
             # The first one stays, which may be that of a rewind, and the newest one, which compaction leaves.
+            self.between.release({record.offset for record, _ in self._waiting[1:-1:2]})
             self._waiting = [*self._waiting[:-1:2], self._waiting[-1]]
 
 
 def _has_time(record: SyncRecord) -> bool:
     """Return whether the time of a sync can be stored; one without a time is not kept."""
     return 0 <= record.written_ms <= LATEST_MS
-
-
-def _is_apart(before_ms: int, after_ms: int) -> bool:
-    """Return whether two times are far enough apart; if the clock was set back they are."""
-    return not 0 <= after_ms - before_ms < APART_MS
 
 
 def linked_to(kept: Collection[tuple[int, int | None, int, int]], first: int) -> list[tuple[int, int]]:

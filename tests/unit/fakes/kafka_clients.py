@@ -37,6 +37,8 @@ class FakeCluster:
     logs: dict[TopicPartition, list[Stored]] = field(default_factory=lambda: defaultdict(list))
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     epochs: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
+    # Leaders that stay through epochs; otherwise each epoch has one of its own.
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     # High watermarks of partitions whose follower hangs. Consumers get nothing beyond, and leaders acknowledge.
     watermarks: dict[TopicPartition, int] = field(default_factory=dict)
@@ -61,6 +63,9 @@ class FakeCluster:
 
     def leader_epoch_for_partition(self, partition: TopicPartition) -> int:
         return self.epochs[partition]
+
+    def leader_for_partition(self, partition: TopicPartition) -> int:
+        return self.leaders.get(partition, self.epochs[partition])
 
     def watermark(self, partition: TopicPartition) -> int:
         return self.watermarks.get(partition, len(self.logs[partition]))

@@ -13,7 +13,7 @@ from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 from headroom.cluster.migration.records import RecordReader
 from headroom.cluster.migration.sync_topic import read_syncs
 from headroom.planning.migration.mirrors.record_digest import record_digest
-from headroom.planning.migration.mirrors.sync_trail import SyncRecord
+from headroom.planning.migration.mirrors.sync_record import SyncRecord
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import Clock

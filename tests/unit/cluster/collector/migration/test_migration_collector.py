@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration import sync_rows
 from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.planning.migration.agreement import acknowledged_ends
-from headroom.planning.migration.mirrors.sync_trail import SyncReading, SyncRecord
+from headroom.planning.migration.mirrors.sync_record import SyncReading, SyncRecord
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.config import Settings
@@ -355,6 +356,26 @@ def test_syncs_are_sent_until_they_are_written_and_once_after_that() -> None:
     assert (first["origin_cluster_id"], first["target_cluster_id"], first["origin_topic_id"]) == ("o", "t", "i")
     made.confirm_sync_rows()
     made.rows()
+    assert made.sync_rows() == []
+
+
+@pytest.mark.parametrize(
+    ("most_rows", "expected"),
+    [(2_000, [[(0, None), (1, 0), (2, 0), (3, 0)]]), (2, [[(0, None), (3, 0)], [(1, 0), (2, 0)]])],
+)
+def test_syncs_that_a_group_has_yet_to_pass_are_sent_too_after_the_others(
+    most_rows: int, expected: list[list[tuple[int, int | None]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync_rows, "_MOST_ROWS", most_rows)
+    clock = FakeClock()
+    records = [SyncRecord(at, NAME, 1_000_000 + 300 * at, 300 * at, at * 1_000) for at in range(4)]
+    follower = FakeFollower(SyncReading(frozenset({NAME}), "s", 2, True, 0, 4, True, records))
+    made = collector(clock, *of_both(clock), mirrored(), follower)
+    rows_after(made, 10, lambda rows: bool(made.sync_rows()))
+    for own in expected:
+        assert [(row["sync_offset"], row["after_offset"]) for row in made.sync_rows()] == own
+        made.confirm_sync_rows()
+        made.rows()
     assert made.sync_rows() == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
-from headroom.planning.migration.mirrors.sync_trail import SyncReading
+from headroom.planning.migration.mirrors.sync_record import SyncReading
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.migration_clusters import FakeMigrationCluster, log_record, sync_bytes

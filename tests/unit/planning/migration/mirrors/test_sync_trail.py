@@ -7,14 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from headroom.planning.migration.mirrors.sync_trail import (
-    APART_MS,
-    KeptSync,
-    SyncReading,
-    SyncRecord,
-    SyncTrails,
-    linked_to,
-)
+from headroom.planning.migration.mirrors import close_syncs
+from headroom.planning.migration.mirrors.sync_record import APART_MS, KeptSync, SyncReading, SyncRecord
+from headroom.planning.migration.mirrors.sync_trail import SyncTrails, linked_to
 from headroom.planning.migration.offset_syncs import translate
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
@@ -54,9 +49,9 @@ def test_what_is_not_confirmed_is_sent_again_and_links_go_on_from_what_is(trails
     trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), restart=True))
     assert offsets(trails.waiting(NAME, 1, LATE_MS)) == [(0, None)]
     assert offsets(trails.waiting(NAME, 1, LATE_MS)) == [(0, None)]
-    trails.confirm({NAME: 0})
+    trails.confirm({NAME: {0}})
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(1, 0)]
-    trails.confirm({NAME: 1})
+    trails.confirm({NAME: {1}})
     trails.add(reading(2, 3, record(2, 9, 10)))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(2, 1)]
 
@@ -71,7 +66,7 @@ def test_a_log_that_went_back_breaks_the_chain(trails: SyncTrails, origin: int, 
 def test_an_offset_that_is_missing_between_two_readings_breaks_the_chain(trails: SyncTrails) -> None:
     """Compaction may have removed a rewind that was not read."""
     trails.add(reading(0, 2, record(0, 5, 5), record(1, 7, 8), restart=True))
-    trails.confirm({NAME: 1})
+    trails.confirm({NAME: {1}})
     trails.add(reading(2, 5, record(3, 9, 10), record(4, 11, 12)))
     assert offsets(trails.waiting(NAME, 9, LATE_MS)) == [(3, None), (4, 3)]
 
@@ -188,6 +183,10 @@ class Mirror:
         self.trails.add(SyncReading(NAMES, "s", 1, self.is_new, begin, end, is_all, found))
         self.at, self.is_new = end, False
         sent = self.trails.waiting(NAME, self.random.choice([1, 50]), self.now_ms)
+        places: list[int] | None = self.random.choice(
+            [None, [], [max(0, origin - 20) for origin, _ in self.history[-1:]]]
+        )
+        sent += self.trails.between(NAME, self.random.choice([1, 50]), self.now_ms, lambda: places)
         fate = self.random.random()
         if fate < 0.9:
             for one in sent:
@@ -195,7 +194,7 @@ class Mirror:
                 self.kept.setdefault(own.offset, (own.offset, one.after, own.origin, own.target))
         # A tick may be written without an acknowledgement, and one that is acknowledged may be lost later.
         if sent and (fate < 0.8 or fate > 0.95):
-            self.trails.confirm({NAME: sent[-1].record.offset})
+            self.trails.confirm({NAME: {one.record.offset for one in sent}})
 
     def outage(self) -> None:
         """Nothing is read for a while, with a rewind that compaction may remove before it is seen."""
@@ -208,8 +207,10 @@ class Mirror:
         self.trails, self.is_new = SyncTrails(), True
 
 
-def test_kept_syncs_never_lead_past_what_all_syncs_allow() -> None:
+@pytest.mark.parametrize("close_offsets", [5, close_syncs.CLOSE_OFFSETS])
+def test_kept_syncs_never_lead_past_what_all_syncs_allow(close_offsets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is compacted, lost, sent twice or read again: a sync that counts is from after the last rewind."""
+    monkeypatch.setattr(close_syncs, "CLOSE_OFFSETS", close_offsets)
     nearer = sum(nearer_by_kept_ones(Mirror(seed)) for seed in range(30))
     # Not one of some thousand offsets, but a good part: they are kept for that.
     assert nearer > 200
