@@ -109,6 +109,7 @@ GOALS: dict[str, Goal] = {
     "reassign_kill_unfinished": Goal("at most", 0),
     "reassign_foreign_changed": Goal("at most", 0),
     "reassign_clean_s_max": Goal("at most", 10),
+    "reassign_trace_violations": Goal("at most", 0),
     "kill_lost": Goal("at most", 0),
     "kill_doubled": Goal("at most", 0),
     "receiver_down_undelivered": Goal("at most", 0),

@@ -16,10 +16,12 @@ from headroom.cli.config.load import load_settings
 from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from headroom.schemas.config import Settings
 from headroom.streaming.session_profile import QUICK_COMPILER
+from headroom.streaming.tables.journal import ActionJournal
 from tests.integration.last_seen import last_seen
 from tests.integration.shared_cluster import SharedCluster
 from tests.integration.support import clear
 from tests.support.by_module import ByModule
+from tests.support.journal_specification import journal_violations
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -127,12 +129,15 @@ def cluster(shared_cluster: SharedCluster) -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture(scope="module")
-def config_file(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a settings file with a store of the module's own."""
+def config_file(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a settings file with a store of the module's own; the journal there is checked at the end of the module."""
     folder = tmp_path_factory.mktemp("settings")
     text = write_config(cluster).read_text(encoding="utf-8")
-    (folder / "headroom.toml").write_text(text.replace(str(cluster.folder / "headroom-data"), str(folder / "store")))
-    return folder / "headroom.toml"
+    file = folder / "headroom.toml"
+    file.write_text(text.replace(str(cluster.folder / "headroom-data"), str(folder / "store")))
+    yield file
+    used = load_settings(str(file))
+    assert journal_violations(ActionJournal(used.store.path).rows(used.cluster.name)) == []
 
 
 @pytest.fixture(scope="module")

@@ -33,9 +33,8 @@ def topics(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def configured(config_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def configured(config_file: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEADROOM_STORE__PATH", str(tmp_path_factory.mktemp("balance-store")))
         # The default of 256 MB would make a copy of 2 MB look as dear as one of 250.
         patch.setenv("HEADROOM_BALANCE__MOVE_OVERHEAD", "1MB")
         patch.setenv("HEADROOM_REASSIGN__PAUSE_S", "2")

@@ -17,13 +17,14 @@ from headroom.cluster.live.live_cluster import read_throttles
 from headroom.schemas.config import Settings
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import alert_path, create_topic, leaders, wait_until
-from tests.integration.zookeeper import ZooKeeperCluster
+from tests.support.zookeeper import ZooKeeperCluster
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperCluster]:
-    with ZooKeeperCluster(tmp_path_factory.mktemp("zookeeper"), brokers=4) as started:
-        yield started
+    cluster = ZooKeeperCluster(tmp_path_factory.mktemp("zookeeper"), brokers=4)
+    with cluster:
+        yield cluster
 
 
 @pytest.fixture

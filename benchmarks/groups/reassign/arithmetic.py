@@ -99,6 +99,18 @@ def foreign_figures(records: Sequence[Record]) -> list[Figure]:
     return [Figure("reassign_foreign_changed", changed, "rates and entries", checked)]
 
 
+def trace_figures(records: Sequence[Record]) -> list[Figure]:
+    """Return how many journals of runs were checked against their specification, and how many rows violate it."""
+    # Records from before these checks do not have them.
+    checked, violations = (sum(r.get(name, 0) for r in records) for name in ("traces", "trace_violations"))
+    if not checked:
+        return []
+    return [
+        Figure("reassign_traces_checked", checked, "journals", checked),
+        Figure("reassign_trace_violations", violations, "rows", checked),
+    ]
+
+
 def clean_figures(records: Sequence[Record]) -> list[Figure]:
     """Return the longest time from the last replica in sync to the last throttle gone."""
     seconds = [float(r["clean_s"]) for r in records if r["clean_s"] is not None]

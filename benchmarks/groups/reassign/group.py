@@ -23,12 +23,16 @@ throttle in force that exceeds what the broker requires.
 
 **Kills.** A run of two batches gets a ``kill -9`` at a random step, the same command is started again and killed again,
 and then the same command ends it, or `headroom reassign cancel` and `clean` do, or `clean` alone, which are killed and
-repeated too, 18 times over. ``reassign_kill_left_behind`` counts rates and list entries that are left,
+repeated too, 24 times over. ``reassign_kill_left_behind`` counts rates and list entries that are left,
 ``reassign_kill_unfinished`` partitions that are neither where they were nor at their target, those that are not at the
 target of a run that was continued, and runs without an end.
 ``reassign_foreign_changed`` counts rates and entries of others, set before the run or while it was dead, that a run has
 changed. ``reassign_clean_s_max`` is the longest time from the last replica in sync to the last throttle gone, in all
 runs that came to their end.
+
+**Journals.** Once runs have ended, switched, in batches or killed, their journal is checked against the specification
+in ``tests/support/journal_specification.py``. ``reassign_traces_checked`` is the number of these runs,
+``reassign_trace_violations`` that of rows that may not be where they are.
 
 A run can be made in parts. Items recorded in ``benchmarks/parts/reassign`` with the same code count and are not
 repeated. ``--parts`` chooses some of the parts ``moves``, ``batched``, ``smallest``, ``switches`` and ``kills``;
@@ -55,7 +59,9 @@ from benchmarks.groups.reassign.arithmetic import (
     move_figures,
     smallest_figures,
     switch_figures,
+    trace_figures,
 )
+from benchmarks.groups.reassign.checked_journal import CheckedJournal
 from benchmarks.groups.reassign.kills import CHAINS, KilledRuns
 from benchmarks.groups.reassign.planned_moves import record_batched, record_move, record_smallest
 from benchmarks.groups.reassign.switches import RUNS, record_switches
@@ -106,14 +112,17 @@ def figures(records: dict[str, list[Record]]) -> list[Figure]:
         (records["kills"], kill_figures),
         (runs, foreign_figures),
         (ended, clean_figures),
+        ([*records["batched"], *runs], trace_figures),
     )
     return [figure for own, of in made if own for figure in of(own)]
 
 
 def _record(part: str, numbers: Sequence[int], folder: Path, on_progress: OnProgress) -> None:
     with BenchCluster(_BROKERS) as bench, _recorder(part, bench) as recorder:
+        journal = CheckedJournal(bench)
         for number in numbers:
-            write_record(folder, _name(part, number), recorder(number, on_progress))
+            record = recorder(number, on_progress)
+            write_record(folder, _name(part, number), {**record, **journal.check(on_progress)})
 
 
 @contextmanager

@@ -33,7 +33,9 @@ from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import ACTION_JOURNAL
 
-CHAINS = 18
+# Two kills of each run, and one or two of what ends two of three of them. Some come too late: of 20 kills of runs one
+# did, and many of those that follow may.
+CHAINS = 24
 _ENDINGS = ("run", "cancel", "clean")
 # Fixed, so that every run of the benchmark kills at the same steps.
 _SEED = 19

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.groups.plan.truth.cases import CASES, TROUBLED, TruthTrouble
-from benchmarks.groups.plan.truth.group import figures
+from benchmarks.groups.plan.truth import group
+from benchmarks.groups.plan.truth.cases import CASES, KAFKA, KAFKA_3_9, KAFKA_4_3, TROUBLED, TruthCase, TruthTrouble
+from benchmarks.groups.plan.truth.group import PlanTruthOptions, figures, measure
 from benchmarks.groups.plan.truth.verdict import Came, SaidEnd, said_of, what_is_wrong
 from headroom.operations.plans.estimating import EstimateRequest, estimate_plan
 from headroom.planning.reassignments.cluster_state import BrokerState
@@ -16,11 +19,13 @@ from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 
-def said(target: tuple[int, ...], throttle: int | None = None, dead: bool = False, **fields: object) -> SaidEnd:
+def said(
+    target: tuple[int, ...], throttle: int | None = None, dead: bool = False, waits: bool = False, **fields: object
+) -> SaidEnd:
     """Return what is said of a partition of 1 MB/s on brokers 1, 2 and 5, the last of which may be down."""
     brokers = {5: BrokerState(5, alive=not dead)}
     isr = (1, 2) if dead else (1, 2, 5)
-    state = state_of([placed(0, (1, 2, 5), isr=isr, **fields)], brokers, waits_for_kept=False)
+    state = state_of([placed(0, (1, 2, 5), isr=isr, **fields)], brokers, waits_for_kept=waits)
     try:
         result = estimate_plan(plan_of({0: target}), state, EstimateRequest(ThrottlePolicy(), throttle), "the plan")
     except HeadroomError as error:
@@ -37,6 +42,7 @@ def test_what_a_plan_says_of_the_end_of_a_move() -> None:
     # Since Kafka 4.3 only a move that gives up more replicas than it gets waits for those that it keeps.
     assert said((1, 3, 5), dead=True) is SaidEnd.FITS
     assert said((1, 5), dead=True) is SaidEnd.AWAITS_BROKER
+    assert said((1, 3, 5), dead=True, waits=True) is SaidEnd.AWAITS_BROKER
     assert said((1, 2, 9)) is SaidEnd.REFUSED
 
 
@@ -62,12 +68,39 @@ def test_a_plan_is_wrong_if_something_else_came(of_plan: SaidEnd, came: Came, wr
     assert what_is_wrong(of_plan, 10.0, came) == wrong
 
 
-def test_sixty_different_cases_of_every_trouble() -> None:
-    assert len({case.name for case in CASES}) == len(CASES) == 60
-    by_trouble = Counter(case.trouble for case in CASES)
-    assert set(by_trouble) == set(TruthTrouble)
-    # In every case of a dead broker it has, or would get, a replica.
-    assert all(TROUBLED in (*c.before, *c.after) for c in CASES if c.trouble is TruthTrouble.DEAD)
+def test_different_cases_of_every_trouble_and_of_those_that_kafka_3_9_knows() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) == 93
+    # Records have the numbers of the cases: those of 3.9 come last.
+    assert [case.kafka for case in CASES] == [KAFKA_4_3] * 60 + [KAFKA_3_9] * 33
+    assert {case.trouble for case in CASES[:60]} == set(TruthTrouble)
+    assert {case.trouble for case in CASES[60:]} == {TruthTrouble.NONE, TruthTrouble.DEAD, TruthTrouble.UNREADABLE}
+    # In every case of a dead broker it has, or would get, a replica; 3.9 and 4.3 differ in these.
+    dead = {kafka: [c for c in CASES if (c.trouble, c.kafka) == (TruthTrouble.DEAD, kafka)] for kafka in KAFKA}
+    assert all(TROUBLED in (*c.before, *c.after) for cases in dead.values() for c in cases)
+    assert [c.name for c in dead[KAFKA_3_9]] == [f"{c.name}, Kafka 3.9" for c in dead[KAFKA_4_3]]
+
+
+def test_cases_are_recorded_by_trouble_and_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stages: list[tuple[TruthTrouble, str]] = []
+
+    class Stage:
+        def __init__(self, trouble: TruthTrouble, kafka: str, cases: Mapping[int, TruthCase], _: object) -> None:
+            stages.append((trouble, kafka))
+            self._cases = cases
+
+        def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+            for number, case in self._cases.items():
+                assert (case.trouble, case.kafka) == stages[-1]
+                yield number, {"case": case.name, "said": "fits", "wrong": None}
+
+    monkeypatch.setattr(group, "TruthStage", Stage)
+    monkeypatch.setattr(group, "parts", lambda *_: tmp_path)
+    found = measure(print, PlanTruthOptions(parts=("dead", "cordoned"), kafka=(KAFKA_3_9,)))
+    assert stages == [(TruthTrouble.DEAD, KAFKA_3_9)]
+    assert {figure.n for figure in found} == {18}
+    # By default all of them: what is recorded is not repeated.
+    measure(print, PlanTruthOptions())
+    assert (len(stages), len(list(tmp_path.iterdir()))) == (1 + len(TruthTrouble) + 2, len(CASES))
 
 
 def test_figures_count_wrong_and_unknown_plans() -> None:

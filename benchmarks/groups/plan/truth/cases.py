@@ -8,6 +8,7 @@ from enum import Enum
 
 # The broker that is killed, cordoned, small, or not readable.
 TROUBLED = 4
+KAFKA_4_3, KAFKA_3_9 = KAFKA = ("4.3", "3.9")
 _MB = 1_000_000
 
 
@@ -44,6 +45,7 @@ class TruthCase:
         write_bytes_per_s: write rate meanwhile.
         throttle_ratio: throttle as a multiple of the required rate; None: the recommended one.
         partitions: number of partitions, all with the same replicas.
+        kafka: version of the brokers; those of 3.9 are in ZooKeeper mode.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TruthCase:
     write_bytes_per_s: float = 0.0
     throttle_ratio: float | None = None
     partitions: int = 1
+    kafka: str = KAFKA_4_3
 
     @property
     def required_bytes_per_s(self) -> float:
@@ -113,10 +116,16 @@ _SMALL_BYTES = {"fits": 4 * _MB, "does not fit": 70 * _MB}
 
 
 def _cases(
-    trouble: TruthTrouble, shapes: Sequence[Shape], suffix: str = "", **fields: int | float | None
+    trouble: TruthTrouble,
+    shapes: Sequence[Shape],
+    suffix: str = "",
+    kafka: str = KAFKA_4_3,
+    **fields: int | float | None,
 ) -> list[TruthCase]:
+    if kafka != KAFKA_4_3:
+        suffix += f", Kafka {kafka}"
     return [
-        TruthCase(f"{trouble.value}: {name}{suffix}", trouble, before, after, **fields)  # type: ignore[arg-type]
+        TruthCase(f"{trouble.value}: {name}{suffix}", trouble, before, after, kafka=kafka, **fields)  # type: ignore[arg-type]
         for name, before, after in shapes
     ]
 
@@ -148,4 +157,18 @@ CASES: tuple[TruthCase, ...] = (
     *_cases(TruthTrouble.TIERED, _TIERED),
     *_cases(TruthTrouble.TIERED, _TIERED, ", written", write_bytes_per_s=0.3 * _MB),
     *_cases(TruthTrouble.TIERED, _TIERED[:2], ", ten partitions", partitions=10, history_bytes=2 * _MB),
+    # Records have the number of their case: others come last.
+    *_cases(TruthTrouble.DEAD, _DEAD, kafka=KAFKA_3_9),
+    *_cases(TruthTrouble.DEAD, _DEAD[:3], ", written", KAFKA_3_9, write_bytes_per_s=0.3 * _MB),
+    *_cases(TruthTrouble.NONE, _COPIES, kafka=KAFKA_3_9),
+    *_cases(TruthTrouble.NONE, _UNCOPIED, kafka=KAFKA_3_9),
+    *_cases(
+        TruthTrouble.NONE,
+        _COPIES[:2],
+        ", throttle too low",
+        KAFKA_3_9,
+        write_bytes_per_s=1.5 * _MB,
+        throttle_ratio=0.8,
+    ),
+    *_cases(TruthTrouble.UNREADABLE, _UNREADABLE, kafka=KAFKA_3_9),
 )

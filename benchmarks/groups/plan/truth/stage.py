@@ -15,13 +15,13 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
-from benchmarks.groups.plan.truth.cases import TROUBLED, TruthCase, TruthTrouble
+from benchmarks.groups.plan.truth.cases import KAFKA_3_9, TROUBLED, TruthCase, TruthTrouble
 from benchmarks.groups.plan.truth.verdict import Came, SaidEnd, said_of, what_is_wrong
 from headroom.cli.plan.json_view import result_json
 from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
 from headroom.cluster.admin.config_keys import BROKER
 from headroom.cluster.connection.admin_connection import AdminConnection
-from headroom.cluster.embedded import BrokerOptions
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster
 from headroom.cluster.embedded.paced_producer import PacedProducer
 from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
@@ -40,6 +40,7 @@ from tests.support.remote_storage import (
     set_skips_uploaded,
     tiered_topic,
 )
+from tests.support.zookeeper import ZooKeeperCluster
 
 BROKERS = 4
 # A move that fits may take twice the longest printed time, and what requests take on a busy machine.
@@ -61,12 +62,16 @@ class TruthStage:
 
     Args:
         trouble: what is wrong with the troubled broker.
+        kafka: version of the brokers.
         cases: the cases, by number.
         on_progress: gets the steps.
     """
 
-    def __init__(self, trouble: TruthTrouble, cases: Mapping[int, TruthCase], on_progress: OnProgress) -> None:
+    def __init__(
+        self, trouble: TruthTrouble, kafka: str, cases: Mapping[int, TruthCase], on_progress: OnProgress
+    ) -> None:
         self._trouble = trouble
+        self._kind = ZooKeeperCluster if kafka == KAFKA_3_9 else EmbeddedCluster
         self._cases = cases
         self._on_progress = on_progress
         self._waiting: dict[int, dict[str, Any]] = {}
@@ -101,7 +106,7 @@ class TruthStage:
         if self._trouble is TruthTrouble.SMALL:
             disk = stack.enter_context(_small_disk())
             options = replace(options, broker_properties={TROUBLED: {"log.dirs": str(disk / "logs")}})
-        bench = stack.enter_context(BenchCluster(BROKERS, options))
+        bench = stack.enter_context(BenchCluster(BROKERS, options, kind=self._kind))
         if self._trouble is TruthTrouble.TIERED:
             set_skips_uploaded(bench.settings, True)
         return bench

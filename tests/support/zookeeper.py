@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
 
+from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from headroom.cluster.embedded import EmbeddedCluster
@@ -16,8 +16,8 @@ from headroom.cluster.embedded.files import broker_command, write_properties
 from headroom.cluster.embedded.layout import HOST, BrokerPorts
 from headroom.cluster.embedded.processes import Guardian
 from headroom.cluster.java import jar_folder, java_command
-from tests.integration.support import admin_of, wait_until
 from tests.support.ports import own_port
+from tests.support.waiting import until
 
 # What KRaft alone knows.
 _KRAFT = ("node.id", "process.roles", "controller.quorum.voters", "controller.listener.names")
@@ -52,6 +52,7 @@ class OldBrokers(Brokers):
             files = self.files(broker_id)
             client = f"PLAINTEXT://{HOST}:{own.client}"
             overrides = {
+                **self._options.properties_of(broker_id),
                 "broker.id": str(broker_id),
                 "zookeeper.connect": self._zookeeper,
                 "zookeeper.session.timeout.ms": "12000",
@@ -66,7 +67,8 @@ class OldBrokers(Brokers):
     def spawn(self, broker_id: int, ports: BrokerPorts) -> None:
         """Start the process of one broker; it is not ready yet."""
         files = self.files(broker_id)
-        command = broker_command(files, ports, [_logging(self.folder)])
+        options = [_logging(self.folder), *self._options.java_options.get(broker_id, ())]
+        command = broker_command(files, ports, options)
         command[command.index("-cp") + 1] = str(jar_folder("zookeeper") / "*")
         self._guardian = self._guardian or Guardian()
         self.pids[broker_id] = self._guardian.spawn(command, files.log)
@@ -78,30 +80,32 @@ class ZooKeeperCluster(EmbeddedCluster):
     Args:
         folder: of its data, logs and record.
         brokers: how many.
+        options: broker settings and JVM options in addition to the built-in ones; its agents are not started.
     """
 
-    def __init__(self, folder: Path, brokers: int) -> None:
+    def __init__(self, folder: Path, brokers: int, options: BrokerOptions | None = None) -> None:
         super().__init__(folder, brokers)
         self._port = own_port()
-        self._brokers = OldBrokers(self.folder, BrokerOptions(), f"{HOST}:{self._port}")
-        self._zookeeper = Guardian()
+        self._brokers = OldBrokers(self.folder, options or BrokerOptions(), f"{HOST}:{self._port}")
+        self._zookeeper: Guardian | None = None
 
-    def __enter__(self) -> ZooKeeperCluster:
+    def stop(self, grace_s: float = 0.0) -> None:
+        """End all brokers, then ZooKeeper."""
+        super().stop(grace_s)
+        if self._zookeeper is not None:
+            self._zookeeper.kill_all()
+            self._zookeeper = None
+
+    def _launch(self) -> None:
         """Start ZooKeeper, then the brokers."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _LOG4J).write_text(_LOGGING, encoding="utf-8")
         log = self.folder / "zookeeper.log"
         options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false", _logging(self.folder))
         main = ("org.apache.zookeeper.server.ZooKeeperServerMain", str(self._port), str(self.folder / "zookeeper"))
+        self._zookeeper = Guardian()
         self._zookeeper.spawn([java_command(), *options, "-cp", str(jar_folder("zookeeper") / "*"), *main], log)
-        wait_until(self._listens, 30, "ZooKeeper")
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Stop the brokers, then ZooKeeper."""
-        super().__exit__(kind, error, at)
-        self._zookeeper.kill_all()
+        until(self._listens, lambda: "ZooKeeper does not listen", 30)
+        super()._launch()
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
@@ -109,6 +113,6 @@ class ZooKeeperCluster(EmbeddedCluster):
 
     def controller(self) -> int:
         """Return the broker that is the controller now; -1: nobody tells of one."""
-        with suppress(KafkaError), admin_of(self) as admin:
+        with suppress(KafkaError), closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)) as admin:
             return int(admin.describe_cluster()["controller_id"])
         return -1
