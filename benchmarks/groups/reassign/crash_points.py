@@ -9,7 +9,7 @@ run, which cancels its batch. In others a second operator clears the throttles, 
 a partition of his own, at each look at the cluster. A batch of `headroom balance run` is such a run.
 
 In further runs one request is not answered as usual, each in turn: its answer is lost; it is refused, also if it is
-sent once more; the next looks show the replicas from before it; or no controller answers these looks. Whoever gets an
+sent again; the next looks show the replicas from before it; or no controller answers these looks. Whoever gets an
 error repeats the command.
 
 A kill leaves only the cluster and the journal, so a copy of both at a step is what a kill there leaves: the step need
@@ -84,8 +84,9 @@ _RATES: dict[BrokerRate, int] = {
 _LISTS = {ThrottledList("a", Role.LEADER): "0:1,7:7", ThrottledList("z", Role.FOLLOWER): "*"}
 _LOWER, _HIGHER = 2 * _MB, 90 * _MB
 _LONG = 10_000
-# Attempts of who gets an error.
-_REPEATS = 4
+# While no controller is elected, it refuses for longer than metadata may be stale. Whoever gets an error tries again.
+_REFUSED_REQUESTS = 4
+_REPEATS = 6
 _MORE_REQUESTS = 4
 
 
@@ -189,8 +190,7 @@ class _Play:
         cluster = FakeReassignedCluster(placed, {1, 2, 3, 4}, rates=dict(_RATES), lists=dict(_LISTS))
         cluster.on_look = self._look
         if scene.answer is not None:
-            # Asked again at once, a controller that refused may still do so.
-            requests = 2 if scene.answer is Answer.REFUSED else 1
+            requests = _REFUSED_REQUESTS if scene.answer is Answer.REFUSED else 1
             cluster.disturbance = Disturbance(scene.answer, scene.request, requests)
         assignments = [TargetAssignment(name, after, paths) for name, (_, after, paths) in scene.plan.items()]
         batches = [ReassignmentPlan((assignments[0],)), ReassignmentPlan(tuple(assignments[1:]))]
@@ -276,6 +276,8 @@ class _Play:
         """Clean all runs."""
         with self._noting_failure():
             self.stage.clean_all()
+            # It names rates that a broker has refused.
+            self.failed = self.scene.answer is not None and bool(self.stage.left_behind())
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:

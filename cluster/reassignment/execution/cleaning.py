@@ -77,6 +77,7 @@ def clean_run(
         snapshot = control.read()
         # What others move is unknown while no controller answers, and entries stay while they do.
         require_known_moves(snapshot)
+        moves.finish_ended_cancellations(snapshot)
         moves.note_ended(snapshot)
         placement.note_ended(snapshot)
         throttle.release(snapshot)

@@ -478,6 +478,7 @@ class ReassignmentExecutor:
     def _look(self) -> tuple[RunSnapshot, list[TopicPartition], list[ReplicaKey]]:
         """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
         snapshot = self._control.read()
+        self._moves.finish_ended_cancellations(snapshot)
         elsewhere = self._moves.note_ended(snapshot)
         for name, replicas in elsewhere.items():
             self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"

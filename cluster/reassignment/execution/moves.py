@@ -89,6 +89,8 @@ class RunMoves:
         stale: set[str] = set()
         for name in sorted(record.unended_moves):
             partition, target = snapshot.partitions.get(name), record.submitted[name].after
+            if self._is_unrestored(name, snapshot):
+                continue
             if record.is_remade(name.topic, snapshot.topic_ids):
                 partition = None
             elif partition is not None and partition.moving:
@@ -157,6 +159,23 @@ class RunMoves:
             },
             snapshot,
         )
+
+    def finish_ended_cancellations(self, snapshot: RunSnapshot) -> None:
+        """Restore the order of replicas where an own cancellation has taken place, and nothing else has.
+
+        Raises:
+            HeadroomError: as for ``cancel``.
+        """
+        if any(self._is_unrestored(name, snapshot) for name in self._journal.record.cancelling):
+            self.finish_cancellations(of_moving=False)
+
+    def _is_unrestored(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
+        """Return whether a partition has the replicas from before by an own cancellation, perhaps in another order."""
+        record, partition = self._journal.record, snapshot.partitions.get(name)
+        if partition is None or partition.moving or name not in record.cancelling & record.unended_moves:
+            return False
+        is_remade = record.is_remade(name.topic, snapshot.topic_ids)
+        return not is_remade and set(partition.replicas) == set(record.submitted[name].before)
 
     def _read_settled(self, originals: Mapping[TopicPartition, tuple[int, ...] | None]) -> RunSnapshot:
         """Return the cluster once no reassignment seems to have ended, or to be of others, unless it seems so for long.

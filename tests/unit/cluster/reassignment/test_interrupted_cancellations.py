@@ -10,6 +10,7 @@ import pytest
 from headroom.cluster.reassignment.execution.control import RunPolicy
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.run_stage import RunStage, killed_at_each_step, killed_while_moving
@@ -103,6 +104,8 @@ def test_a_run_gives_up_an_interrupted_cancellation_if_no_controller_answers_for
         hide_controller(stage, LONG)
         with pytest.raises(HeadroomError, match="could not be read, so what to cancel is unknown"):
             stage.run()
+        (record,) = stage.left_behind()
+        assert (record.state, record.cancelling) == (RunState.UNFINISHED, {A})
         assert stage.time.now_s >= 60
 
 
@@ -193,3 +196,21 @@ def test_a_stop_does_not_cancel_what_others_send_elsewhere_in_that_moment() -> N
     outcome = stage.run()
     assert outcome.refused == {A: "cancelled or changed by others, its replicas are [5,2,1]"}
     stage.assert_nothing_is_left(ELSEWHERE)
+
+
+@pytest.mark.parametrize("refused", [1, 4, 10])
+def test_a_stop_restores_the_order_once_the_controller_takes_it(refused: int) -> None:
+    # The requests of the run: its list entries, its rates, the move, the cancellation, and the order.
+    stage = stopped()
+    stage.cluster.disturbance = Disturbance(Answer.REFUSED, at=6, requests=refused)
+    assert stage.run().stopped == "batch 1 was taken back: stopped by the operator"
+    assert stage.cluster.disturbance.seen > 6 + refused
+    stage.assert_nothing_is_left(BEFORE)
+
+
+def test_a_run_that_gives_up_an_interrupted_cancellation_restores_the_order_once_a_controller_answers() -> None:
+    for stage in cancelled():
+        hide_controller(stage, 45)
+        with pytest.raises(HeadroomError, match="could not be read, so what to cancel is unknown"):
+            stage.run()
+        stage.assert_nothing_is_left(BEFORE)
