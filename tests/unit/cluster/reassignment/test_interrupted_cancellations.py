@@ -202,9 +202,9 @@ def test_a_stop_does_not_cancel_what_others_send_elsewhere_in_that_moment() -> N
 def test_a_stop_restores_the_order_once_the_controller_takes_it(refused: int) -> None:
     # The requests of the run: its list entries, its rates, the move, the cancellation, and the order.
     stage = stopped()
-    stage.cluster.disturbance = Disturbance(Answer.REFUSED, at=6, requests=refused)
+    stage.cluster.disturbance = Disturbance(Answer.REFUSED, at=5, requests=refused)
     assert stage.run().stopped == "batch 1 was taken back: stopped by the operator"
-    assert stage.cluster.disturbance.seen > 6 + refused
+    assert stage.cluster.disturbance.seen > 4 + refused
     stage.assert_nothing_is_left(BEFORE)
 
 
