@@ -105,7 +105,7 @@ def test_a_run_gives_up_an_interrupted_cancellation_if_no_controller_answers_for
         with pytest.raises(HeadroomError, match="could not be read, so what to cancel is unknown"):
             stage.run()
         (record,) = stage.left_behind()
-        assert (record.state, record.cancelling) == (RunState.UNFINISHED, {A})
+        assert (record.state, record.cancelling) == (RunState.UNFINISHED, frozenset({A}))
         assert stage.time.now_s >= 60
 
 

@@ -237,7 +237,7 @@ def test_a_copy_whose_broker_did_not_answer_is_followed_to_its_end_at_the_rate()
     assert (stage.cluster.futures, stage.paths()) == ({}, {ReplicaKey(name(0), 1): "/b", **PATHS_BEFORE})
     assert (set(rates), stage.throttles()) == ({LOG_DIRS_RATE}, (OTHERS, {}))
     (record,) = stage.journal.records()
-    assert (record.placed.keys(), record.placing) == ({ReplicaKey(name(0), 1)}, set())
+    assert (set(record.placed), record.placing) == ({ReplicaKey(name(0), 1)}, frozenset())
 
 
 def test_a_directory_whose_broker_did_not_answer_and_did_nothing_is_given_up() -> None:
@@ -262,7 +262,7 @@ def test_a_run_does_not_wait_for_a_broker_that_died_before_it_answered() -> None
     assert list(stage.run().refused) == [name(0)]
     assert "t-0 on broker 1 did not get its log directory: its broker is down" in stage.lines
     (record,) = stage.journal.records()
-    assert (record.state, record.placing) == (RunState.DONE, set())
+    assert (record.state, record.placing) == (RunState.DONE, frozenset())
 
 
 def test_clean_waits_for_a_copy_and_names_its_partition() -> None:
