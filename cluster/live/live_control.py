@@ -11,9 +11,10 @@ from headroom.cluster.elections.executor import ElectionExecutor, ExecutionPolic
 from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.cluster.live.plan_state import placement_of
 from headroom.cluster.live.write_rates import WriteRates
-from headroom.cluster.log_dirs.alter import alter_log_dirs
+from headroom.cluster.log_dirs.alter import UnansweredDirectoryError, alter_log_dirs
 from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.model import BrokerThrottles, Snapshot, rebalances_leaders
+from headroom.cluster.reassignment.execution.control import PlaceAnswers
 from headroom.cluster.reassignment.submit import submit_reassignments
 from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
 from headroom.cluster.throttles.list_entries import ThrottledListEntries
@@ -145,10 +146,11 @@ class LiveClusterControl:
         self._cluster.mark_stale({name.topic for name in targets})
         return submit_reassignments(self._connection, targets, self._timeout_s, change_factor)
 
-    def place(self, directories: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, str]:
-        """Request the log directories of replicas, those that do not exist yet too; return why one was refused."""
-        changes = alter_log_dirs(self._connection, directories, self._timeout_s)
-        return {replica: error.rule for replica, error in changes.errors.items()}
+    def place(self, directories: Mapping[ReplicaKey, str]) -> PlaceAnswers:
+        """Request the log directories of replicas, those that do not exist yet too; return why some are not there."""
+        errors = alter_log_dirs(self._connection, directories, self._timeout_s).errors
+        unanswered = {r: error.rule for r, error in errors.items() if isinstance(error, UnansweredDirectoryError)}
+        return PlaceAnswers({r: error.rule for r, error in errors.items() if r not in unanswered}, unanswered)
 
     def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> dict[TopicPartition, str]:
         """Elect preferred leaders in the batches of ``headroom elections``; return why an election was left out.

@@ -42,6 +42,10 @@ class DirectoryChange(str, Enum):
     KEPT = "kept"
 
 
+class UnansweredDirectoryError(HeadroomError):
+    """A broker did not answer, so that the directory of a replica was perhaps changed."""
+
+
 @dataclass(frozen=True)
 class DirectoryChanges:
     """Answers of the brokers.
@@ -101,7 +105,7 @@ def _alter(
         answer = connection.send(AlterReplicaLogDirsRequest(dirs=_dirs(directories)), broker, timeout_s)
     except KafkaError as error:
         rule = f"no answer ({type(error).__name__}), so the log directories were perhaps not changed"
-        return dict.fromkeys(directories, HeadroomError(f"broker {broker}", rule, _AGAIN))
+        return dict.fromkeys(directories, UnansweredDirectoryError(f"broker {broker}", rule, _AGAIN))
     codes = {
         ReplicaKey(TopicPartition(topic.topic_name, p.partition_index), broker): p.error_code
         for topic in answer.results

@@ -10,7 +10,7 @@ from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.reassignment.execution.moves import RunMoves
 from headroom.cluster.reassignment.execution.placement import end_copies
 from headroom.operations.journal.session import RunSession
-from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.conditions import partitions_text, require_known_moves
 from headroom.planning.reassignments.run.directories import copies_between_directories
 from headroom.planning.reassignments.run.orders import KnownOrders
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
@@ -70,9 +70,11 @@ def plan_cancel(
         orders: orders of replicas in the journal.
 
     Raises:
-        HeadroomError: the cluster could not be read.
+        HeadroomError: the cluster could not be read, or no controller answered.
     """
     snapshot = control.read()
+    # Those of an earlier look may have ended, and others begun.
+    require_known_moves(snapshot)
     reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
     partitions = {n: p for n, p in sorted(snapshot.partitions.items()) if chosen is None or n in chosen}
     originals = {name: orders.before(partition) for name, partition in partitions.items() if partition.moving}

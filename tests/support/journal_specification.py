@@ -7,10 +7,9 @@ that a search over crashes reaches.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState
 
@@ -21,6 +20,8 @@ _OF_RUNS = (kind.value for kind in StepKind if kind not in _OF_MIGRATIONS)
 _RUN, _LIST, _RATE, _SUBMIT, _FINISH, _CANCEL, _PLACE, _ELECT = _OF_RUNS
 _INTENDED, _DONE, _UNDONE, _FAILED = (state.value for state in StepState)
 _NEW, _LEAVING = "new", "leaving"
+# Last rows by kind and subject, list entries, and rates.
+TraceState = tuple[frozenset[tuple[tuple[str, str], str]], frozenset[tuple[str, str, str]], frozenset[str]]
 # Step and state that may follow what was last written of a subject. ``new`` before its first row.
 _AFTER: dict[str, dict[str, set[str]]] = {
     _RUN: {_NEW: {_INTENDED}, _INTENDED: {_DONE, _UNDONE}, _UNDONE: {_INTENDED}, _DONE: set()},
@@ -118,10 +119,29 @@ class RunTrace:
         elif row.step == _RUN and row.state != _INTENDED:
             self._end(row)
 
-    def state(self) -> str:
-        """Return the state as text; equal states have equal texts."""
-        last = sorted(f"{kind} {subject} {value}" for (kind, subject), value in self.last.items())
-        return json.dumps([last, sorted(self.entries), sorted(self.rates)])
+    @property
+    def is_of_plan(self) -> bool:
+        """Whether these are rows of a run of a plan."""
+        return (_RUN, "") in self.last
+
+    def state(self) -> TraceState:
+        """Return the state; equal states are equal."""
+        return frozenset(self.last.items()), frozenset(self.entries), frozenset(self.rates)
+
+    def key(self) -> object:
+        """Return all that its future depends on."""
+        return self.state(), tuple(self.violations)
+
+    def fork(self) -> RunTrace:
+        """Return a trace that goes on from here by itself."""
+        return RunTrace(
+            dict(self.last),
+            set(self.entries),
+            set(self.rates),
+            self.rows,
+            dict(self.given_back),
+            list(self.violations),
+        )
 
     def close(self) -> None:
         """Count rates that were given back too early. What is set again at once was cleared by others.
@@ -184,28 +204,46 @@ class RunTrace:
         self.violations.append(f"row {row.seq} of run {row.run_id}, {row.step} {row.subject} {row.state}: {reason}")
 
 
-def traces_of(rows: Iterable[JournalRow], states: set[str] | None = None) -> list[RunTrace]:
-    """Return the traces of the runs of plans in a journal; other commands make their changes in one go.
+@dataclass
+class JournalTrace:
+    """The traces of the runs of plans in a journal; other commands make their changes in one go.
 
-    Args:
-        rows: rows of whole commits.
+    Attributes:
+        rows: number of rows.
+        by_run: trace of each command.
         states: gets all states after a row; None: they are not needed.
     """
-    by_run: dict[str, list[JournalRow]] = {}
-    for row in sorted(rows, key=lambda row: row.seq):
-        by_run.setdefault(row.run_id, []).append(row)
-    traces = []
-    for of_run in by_run.values():
-        if any(row.step == _RUN for row in of_run):
-            traces.append(RunTrace())
-            for row in of_run:
-                traces[-1].add(row)
-                if states is not None:
-                    states.add(traces[-1].state())
-            traces[-1].close()
-    return traces
+
+    rows: int = 0
+    by_run: dict[str, RunTrace] = field(default_factory=dict)
+    states: set[TraceState] | None = None
+
+    def add(self, rows: Iterable[JournalRow]) -> None:
+        """Add the rows of whole commits."""
+        for row in sorted(rows, key=lambda row: row.seq):
+            self.rows += 1
+            trace = self.by_run.setdefault(row.run_id, RunTrace())
+            trace.add(row)
+            if self.states is not None and trace.is_of_plan:
+                self.states.add(trace.state())
+        for trace in self.by_run.values():
+            trace.close()
+
+    def traces(self) -> list[RunTrace]:
+        """Return the traces of runs of plans."""
+        return [trace for trace in self.by_run.values() if trace.is_of_plan]
+
+    def violations(self) -> list[str]:
+        """Return what is wrong in them."""
+        return [violation for trace in self.traces() for violation in trace.violations]
+
+    def fork(self) -> JournalTrace:
+        """Return the traces of a journal that goes on from here by itself; the states are collected together."""
+        return replace(self, by_run={run_id: trace.fork() for run_id, trace in self.by_run.items()})
 
 
 def journal_violations(rows: Iterable[JournalRow]) -> list[str]:
-    """Return what is wrong in the runs of plans of a journal."""
-    return [violation for trace in traces_of(rows) for violation in trace.violations]
+    """Return what is wrong in the runs of plans of a journal, whose rows are of whole commits."""
+    trace = JournalTrace()
+    trace.add(rows)
+    return trace.violations()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.moves import RunMoves
 from headroom.cluster.reassignment.execution.placement import RunPlacement
+from headroom.cluster.reassignment.execution.retrying import Retrying
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
-from headroom.planning.reassignments.run.conditions import is_moved_by_others
+from headroom.planning.reassignments.run.conditions import require_known_moves
 from headroom.planning.reassignments.run.directories import copying_of
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.keys import BrokerRate, TopicPartition
 
 _POLL_S = 1.0
@@ -54,31 +57,34 @@ def clean_run(
         control: the cluster.
         journal: the journal of the run.
         output: where it reports to.
-        settle_s: longest wait for a cancellation, seconds.
+        settle_s: longest wait for a cancellation, and how long the cluster and the journal may fail, seconds.
         clock: monotonic seconds.
         sleep: waits for the given seconds.
         others: other runs that have not ended.
 
     Raises:
-        HeadroomError: the cluster refused or did not answer, or the journal cannot be written.
+        HeadroomError: the cluster refused, or it or the journal failed for too long.
     """
     moves = RunMoves(control, journal, settle_s, clock, sleep)
     # Nothing is requested here, so a replica that is not copied now will not be.
     placement = RunPlacement(control, journal, patience_s=0.0, clock=clock)
     throttle = RunThrottle(control, journal, RunPolicy(None), output)
-    record, snapshot = journal.record, control.read()
-    # What others move meanwhile is cancelled already, and theirs.
-    begun = [
-        name
-        for name in record.cancelling & record.unended_moves
-        if not is_moved_by_others(name, snapshot, record) and not record.is_remade(name.topic, snapshot.topic_ids)
-    ]
-    moves.cancel({name: record.submitted[name].before for name in begun})
-    while True:
+    retrying = Retrying(settle_s, _POLL_S, output.note, clock, sleep)
+    what = f"run {journal.record.run_id}"
+    retrying.result(what, partial(moves.finish_cancellations, of_moving=True))
+
+    def look() -> RunSnapshot:
         snapshot = control.read()
+        # What others move is unknown while no controller answers, and entries stay while they do.
+        require_known_moves(snapshot)
+        moves.finish_ended_cancellations(snapshot)
         moves.note_ended(snapshot)
         placement.note_ended(snapshot)
         throttle.release(snapshot)
+        return snapshot
+
+    while True:
+        snapshot = retrying.result(what, look)
         moving = sorted(journal.record.unended_moves)
         # Those that neither move nor have their target replicas: the metadata may be stale, which ends within seconds.
         if not moving or any(snapshot.moves(name) for name in moving):

@@ -33,6 +33,24 @@ class IfCleared(str, Enum):
 RaiseCommand = Callable[[int, Sequence[int]], str]
 
 
+@dataclass(frozen=True)
+class PlaceAnswers:
+    """Replicas whose log directory is not known to be as requested, each with the reason.
+
+    Attributes:
+        refused: those that a broker refused.
+        unanswered: those whose broker did not answer: it may have taken the request.
+    """
+
+    refused: Mapping[ReplicaKey, str] = field(default_factory=dict)
+    unanswered: Mapping[ReplicaKey, str] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> dict[ReplicaKey, str]:
+        """All of them."""
+        return {**self.refused, **self.unanswered}
+
+
 class ClusterControl(Protocol):
     """A running cluster that a plan is carried out on; see ``live_control.LiveClusterControl``.
 
@@ -69,8 +87,8 @@ class ClusterControl(Protocol):
         """Submit reassignments, or cancel those with target None; return by partition why it was refused."""
         ...
 
-    def place(self, directories: Mapping[ReplicaKey, str]) -> Mapping[ReplicaKey, str]:
-        """Request the log directories of replicas, those that do not exist yet too; return why one was refused.
+    def place(self, directories: Mapping[ReplicaKey, str]) -> PlaceAnswers:
+        """Request the log directories of replicas, those that do not exist yet too; return why some may not be there.
 
         The directory that a replica is in ends its copy to another one.
         """

@@ -15,6 +15,7 @@ from headroom.cluster.reassignment.execution.control import ClusterControl, RunO
 from headroom.cluster.reassignment.execution.copy_progress import CopyProgress
 from headroom.cluster.reassignment.execution.moves import STALE_S, RunMoves
 from headroom.cluster.reassignment.execution.placement import RunPlacement
+from headroom.cluster.reassignment.execution.retrying import Retrying
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.planning.reassignments.batches.finish_times import plan_time_s
@@ -122,6 +123,7 @@ class ReassignmentExecutor:
         self._sleep = sleep
         self._throttle = RunThrottle(control, journal, policy, self._output)
         self._moves = RunMoves(control, journal, policy.settle_s, clock, sleep)
+        self._retrying = Retrying(policy.settle_s, policy.poll_s, self._output.note, clock, sleep)
         self._placement = RunPlacement(control, journal, clock=clock)
         self._copies = CopyProgress(control, clock)
         self._refused: dict[TopicPartition, str] = {}
@@ -139,7 +141,8 @@ class ReassignmentExecutor:
             HeadroomError: a batch could not begin, or the cluster or the journal failed for too long. If nothing of the
                 run moves, its throttle is taken back; otherwise the same run goes on, or is cleaned.
         """
-        start = self._control.read()
+        # A run that goes on may find the cluster as disturbed as it left it; a new one says at once what is wrong.
+        start = self._retry("the run", self._control.read) if self._began() else self._control.read()
         record = self._journal.record
         if not record.topic_ids:
             topics = {assignment.name.topic for batch in self._batches for assignment in batch}
@@ -154,7 +157,8 @@ class ReassignmentExecutor:
         if not self._policy.adopt and not self._began():
             require_no_foreign_moves(start, self._journal.record)
         try:
-            self._restore_orders(start)
+            # The batch that submits these partitions again may not begin before. What still moves goes on.
+            self._retry("interrupted cancellations", partial(self._moves.finish_cancellations, of_moving=False))
             stopped = self._run_batches(start)
         except HeadroomError:
             if self._began():
@@ -172,13 +176,6 @@ class ReassignmentExecutor:
 
     def _began(self) -> bool:
         return self._journal.record.state is RunState.UNFINISHED
-
-    def _restore_orders(self, start: RunSnapshot) -> None:
-        """Finish cancellations that a crash has interrupted: the batch that submits these again may not begin."""
-        record = self._journal.record
-        begun = [name for name in record.cancelling & record.unended_moves if not start.moves(name)]
-        own = [name for name in begun if not record.is_remade(name.topic, start.topic_ids)]
-        self._moves.cancel({name: record.submitted[name].before for name in own})
 
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
@@ -476,25 +473,12 @@ class ReassignmentExecutor:
         return "; ".join(parts)
 
     def _retry(self, what: str, call: Callable[[], _T]) -> _T:
-        """Return the result of a call that is repeated while it fails, because a broker or a disk may be back soon.
-
-        Raises:
-            HeadroomError: it failed for longer than the policy allows.
-        """
-        failing_since_s: float | None = None
-        while True:
-            try:
-                return call()
-            except HeadroomError as error:
-                failing_since_s = self._clock() if failing_since_s is None else failing_since_s
-                if self._clock() - failing_since_s >= self._policy.settle_s:
-                    raise
-                self._output.note(f"{what}: {error.subject} {error.rule}; trying again")
-                self._sleep(self._policy.poll_s)
+        return self._retrying.result(what, call)
 
     def _look(self) -> tuple[RunSnapshot, list[TopicPartition], list[ReplicaKey]]:
         """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
         snapshot = self._control.read()
+        self._moves.finish_ended_cancellations(snapshot)
         elsewhere = self._moves.note_ended(snapshot)
         for name, replicas in elsewhere.items():
             self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"

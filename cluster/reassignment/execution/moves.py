@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from headroom.cluster.reassignment.execution.control import ClusterControl
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.planning.reassignments.run.changes import changes_factor
-from headroom.planning.reassignments.run.conditions import partitions_text, require_known_moves
+from headroom.planning.reassignments.run.conditions import (
+    is_moved_by_others,
+    partitions_text,
+    require_known_moves,
+)
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState, replicas_text
 from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
@@ -85,6 +89,8 @@ class RunMoves:
         stale: set[str] = set()
         for name in sorted(record.unended_moves):
             partition, target = snapshot.partitions.get(name), record.submitted[name].after
+            if self._is_unrestored(name, snapshot):
+                continue
             if record.is_remade(name.topic, snapshot.topic_ids):
                 partition = None
             elif partition is not None and partition.moving:
@@ -126,10 +132,82 @@ class RunMoves:
             HeadroomError: no controller answered, so that nothing was requested; no broker accepted a request, the
                 cancellation did not end in time, or the journal cannot be written.
         """
+        return self._cancel(originals, self._read_settled(originals)) if originals else {}
+
+    def finish_cancellations(self, of_moving: bool) -> dict[TopicPartition, str]:
+        """Finish own cancellations that a crash has interrupted, and return by partition why that failed.
+
+        What others move meanwhile is cancelled already, and theirs.
+
+        Args:
+            of_moving: whether to cancel reassignments that still run; otherwise these go on, and only the orders of
+                replicas are restored.
+
+        Raises:
+            HeadroomError: as for ``cancel``.
+        """
+        record = self._journal.record
+        begun = {name: record.submitted[name].before for name in record.cancelling & record.unended_moves}
+        if not begun:
+            return {}
+        snapshot = self._read_settled(begun)
+        return self._cancel(
+            {
+                name: original
+                for name, original in begun.items()
+                if not record.is_remade(name.topic, snapshot.topic_ids) and (of_moving or not snapshot.moves(name))
+            },
+            snapshot,
+        )
+
+    def finish_ended_cancellations(self, snapshot: RunSnapshot) -> None:
+        """Restore the order of replicas where an own cancellation has taken place, and nothing else has.
+
+        Raises:
+            HeadroomError: as for ``cancel``.
+        """
+        if any(self._is_unrestored(name, snapshot) for name in self._journal.record.cancelling):
+            self.finish_cancellations(of_moving=False)
+
+    def _is_unrestored(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
+        """Return whether a partition has the replicas from before by an own cancellation, perhaps in another order."""
+        record, partition = self._journal.record, snapshot.partitions.get(name)
+        if partition is None or partition.moving or name not in record.cancelling & record.unended_moves:
+            return False
+        is_remade = record.is_remade(name.topic, snapshot.topic_ids)
+        return not is_remade and set(partition.replicas) == set(record.submitted[name].before)
+
+    def _read_settled(self, originals: Mapping[TopicPartition, tuple[int, ...] | None]) -> RunSnapshot:
+        """Return the cluster once no reassignment seems to have ended, or to be of others, unless it seems so for long.
+
+        The replicas of a look may be older than its reassignments: those of a cancelled one are then still there.
+
+        Raises:
+            HeadroomError: the cluster could not be read, or no controller answered.
+        """
+        give_up_s = self._clock() + STALE_S
+        while True:
+            snapshot = self._control.read()
+            require_known_moves(snapshot)
+            theirs = self._moved_by_others(originals, snapshot)
+            unsettled = {n for n, original in originals.items() if n in theirs or _has_ended(n, original, snapshot)}
+            if not unsettled or self._clock() >= give_up_s:
+                return snapshot
+            self._control.refresh({name.topic for name in unsettled})
+            self._sleep(_POLL_S)
+
+    def _moved_by_others(self, names: Iterable[TopicPartition], snapshot: RunSnapshot) -> frozenset[TopicPartition]:
+        """Return the partitions that the run has moved, and others move now; a command without a run knows none."""
+        record = self._journal.record
+        return frozenset(n for n in names if n in record.unended_moves and is_moved_by_others(n, snapshot, record))
+
+    def _cancel(
+        self, requested: Mapping[TopicPartition, tuple[int, ...] | None], snapshot: RunSnapshot
+    ) -> dict[TopicPartition, str]:
+        theirs = self._moved_by_others(requested, snapshot)
+        originals = {name: original for name, original in requested.items() if name not in theirs}
         if not originals:
             return {}
-        snapshot = self._control.read()
-        require_known_moves(snapshot)
         self._journal.write([_cancellation(n, o, snapshot) for n, o in sorted(originals.items())])
         running = [name for name in originals if snapshot.moves(name)]
         refused = {n: "its reassignment has ended" for n, o in originals.items() if _has_ended(n, o, snapshot)}
@@ -138,7 +216,10 @@ class RunMoves:
         order: dict[TopicPartition, tuple[int, ...] | None] = {
             name: original
             for name, original in originals.items()
-            if original is not None and name not in refused and _is_reordered(name, original, snapshot)
+            # After a cancellation a look may be older than the reassignment, and show the order from before.
+            if original is not None
+            and name not in refused
+            and (_is_reordered(name, original, snapshot) or (name in running and name in snapshot.partitions))
         }
         refused |= self._control.reassign(order, False) if order else {}
         self._journal.write(

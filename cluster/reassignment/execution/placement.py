@@ -43,6 +43,7 @@ class RunPlacement:
         # When a replica was first seen elsewhere, although it is not on its way.
         self._elsewhere_s: dict[ReplicaKey, float] = {}
         self._requested_again: set[ReplicaKey] = set()
+        self._unanswered: set[ReplicaKey] = set()
 
     def request(self, places: Mapping[ReplicaKey, DirectoryPlacement]) -> dict[TopicPartition, str]:
         """Request the directories of a batch, and return by partition why a broker refused one.
@@ -62,11 +63,13 @@ class RunPlacement:
                 for replica, place in sorted(places.items())
             ]
         )
-        refused = self._control.place(requested_of(places))
+        answers = self._control.place(requested_of(places))
+        # Without an answer it may be on its way, which later looks show.
+        self._unanswered |= answers.unanswered.keys()
         self._journal.write(
-            [_failed_step(replica, places[replica].before, why) for replica, why in sorted(refused.items())]
+            [_failed_step(replica, places[replica].before, why) for replica, why in sorted(answers.refused.items())]
         )
-        return {replica.name: f"broker {replica.broker}: {why}" for replica, why in sorted(refused.items())}
+        return {replica.name: f"broker {replica.broker}: {why}" for replica, why in sorted(answers.failed.items())}
 
     def note_ended(self, snapshot: RunSnapshot) -> dict[ReplicaKey, str]:
         """Write the replicas that have arrived since, and return those that were given up, with the reason.
@@ -88,7 +91,9 @@ class RunPlacement:
 
     def _reason_to_give_up(self, replica: ReplicaKey, state: DirectoryProgress, snapshot: RunSnapshot) -> str | None:
         """Return why a replica will not get to its directory; None if it is on its way, or that is unknown."""
-        if state.state in (DirectoryState.MOVING, DirectoryState.UNKNOWN):
+        # Of a broker that is down and has not answered, nothing is known to be on its way.
+        is_lost = replica in self._unanswered and replica.broker not in snapshot.alive
+        if state.state is DirectoryState.MOVING or (state.state is DirectoryState.UNKNOWN and not is_lost):
             self._elsewhere_s.pop(replica, None)
             return None
         record, partition = self._journal.record, snapshot.partitions.get(replica.name)
@@ -98,7 +103,7 @@ class RunPlacement:
                 return None
             reason = "its replica does not exist"
         else:
-            reason = f"its log directory is {state.current}"
+            reason = f"its log directory is {state.current}" if state.current else "its broker is down"
         first_s = self._elsewhere_s.setdefault(replica, self._clock())
         return reason if self._clock() - first_s >= self._patience_s else None
 
@@ -131,7 +136,7 @@ class RunPlacement:
         copying = {
             r: s.current for r, s in states.items() if s.state is DirectoryState.MOVING and s.current is not None
         }
-        failed = dict(self._control.place(copying)) if copying else {}
+        failed = self._control.place(copying).failed if copying else {}
         ended = [r for r, s in sorted(states.items()) if s.state is not DirectoryState.UNKNOWN and r not in failed]
         self._journal.write(
             [
@@ -162,7 +167,7 @@ def end_copies(
         for replica, path in copies.items()
     }
     journal.write(list(steps.values()))
-    refused = control.place(copies)
+    refused = control.place(copies).failed
     journal.write([replace(step, state=StepState.DONE) for r, step in steps.items() if r not in refused])
     journal.write([_failed_step(replica, copies[replica], reason) for replica, reason in refused.items()])
     return {replica.name: f"broker {replica.broker}: {reason}" for replica, reason in refused.items()}

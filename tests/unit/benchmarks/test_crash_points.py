@@ -22,7 +22,10 @@ from tests.unit.fakes.reassigned_cluster import FakeJournal
 
 def test_runs_that_are_killed_at_some_pairs_of_steps_leave_nothing_behind() -> None:
     problems: list[str] = []
-    figures = {one.name: one.value for one in measure(problems.append, CrashPointOptions(every=37, processes=1))}
+    figures = {
+        one.name: one.value
+        for one in measure(problems.append, CrashPointOptions(every=37, scenes_every=7, processes=1))
+    }
     assert figures["reassign_crash_points"] > 300
     assert figures["specification_states"] > 30
     assert figures["traces_checked"] > 200

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
@@ -42,17 +42,22 @@ class RunStage:
     lines: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
+    # Called at every step at which nothing is killed.
+    on_step: Callable[[], None] | None = None
 
     def record(self) -> RecordedRun:
         unfinished = [record for record in self.journal.records() if record.state is not RunState.DONE]
         return unfinished[-1] if unfinished else RecordedRun(f"run-{len(self.journal.records())}")
 
     def run_journal(self, command: str = "reassign run") -> RunJournal:
+        return self._journal_of(self.record(), command)
+
+    def _journal_of(self, record: RecordedRun, command: str) -> RunJournal:
         clock_ms = lambda: int(self.time.now_s * 1000)  # noqa: E731
-        return RunJournal(self.journal, self.record(), "orders", command, "anna@host", clock_ms)
+        return RunJournal(self.journal, record, "orders", command, "anna@host", clock_ms)
 
     def run(self, crash_at: int = 0, policy: RunPolicy | None = None) -> RunOutcome:
-        self.cluster.crash = self.journal.crash = Crash(crash_at)
+        self.cluster.crash = self.journal.crash = Crash(crash_at, on_step=self.on_step)
         return ReassignmentExecutor(
             self.cluster,
             self.run_journal(),
@@ -76,9 +81,36 @@ class RunStage:
         return self.cluster.crash.steps
 
     def clean(self, crash_at: int = 0) -> CleanOutcome:
-        self.cluster.crash = self.journal.crash = Crash(crash_at)
-        return clean_run(
-            self.cluster, self.run_journal("reassign clean"), self.output(), 60, self.time.clock, self.time.sleep
+        self.cluster.crash = self.journal.crash = Crash(crash_at, on_step=self.on_step)
+        return self._cleaned(self.record(), ())
+
+    def clean_all(self) -> None:
+        """Clean all runs that are unfinished or have left something behind, the newest first."""
+        self.cluster.crash = self.journal.crash = Crash(on_step=self.on_step)
+        records = self.journal.records()
+        unfinished = {record.run_id: record for record in records if record.state is RunState.UNFINISHED}
+        for record in reversed(records):
+            if record.leaves_behind or record.run_id in unfinished:
+                unfinished.pop(record.run_id, None)
+                outcome = self._cleaned(record, unfinished.values())
+                if outcome.record.state is RunState.UNFINISHED:
+                    unfinished[record.run_id] = outcome.record
+
+    def _cleaned(self, record: RecordedRun, others: Collection[RecordedRun]) -> CleanOutcome:
+        journal = self._journal_of(record, "reassign clean")
+        return clean_run(self.cluster, journal, self.output(), 60, self.time.clock, self.time.sleep, tuple(others))
+
+    def fork(self) -> RunStage:
+        """Return the stage as a kill at this moment leaves it; it goes on from here by itself."""
+        return replace(
+            self,
+            cluster=self.cluster.fork(),
+            journal=self.journal.fork(),
+            time=SteppedTime(self.time.now_s),
+            lines=[],
+            notes=[],
+            stop=threading.Event(),
+            on_step=None,
         )
 
     def output(self) -> RunOutput:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
 
 from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.reassignment.execution.control import PlaceAnswers
 from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
 from headroom.planning.reassignments.cluster_state import LogDirectory, PartitionPlacement
 from headroom.planning.reassignments.run.changes import listed_entries
@@ -15,7 +19,7 @@ from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapsho
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
-from tests.support.journal_specification import journal_violations
+from tests.support.journal_specification import JournalTrace
 
 # The log directories of every broker.
 PATHS = ("/a", "/b")
@@ -27,15 +31,67 @@ class Killed(BaseException):
 
 @dataclass
 class Crash:
-    """Kills the process at one of its steps, counted from 1; never if it is 0."""
+    """Kills the process at one of its steps, counted from 1; never if it is 0.
+
+    Attributes:
+        at: the step.
+        steps: steps so far.
+        on_step: called at every step at which the process is not killed.
+    """
 
     at: int = 0
     steps: int = 0
+    on_step: Callable[[], None] | None = None
 
     def step(self) -> None:
         self.steps += 1
         if self.steps == self.at:
             raise Killed(f"at step {self.at}")
+        if self.on_step is not None:
+            self.on_step()
+
+
+class Answer(str, Enum):
+    """What becomes of a request and its answer.
+
+    Attributes:
+        LOST: the request is carried out, and no answer comes.
+        REFUSED: the request is not carried out: no controller is elected.
+        LATE: the request is carried out. For some looks brokers show the replicas from before, but the controller its
+            reassignments.
+        UNREAD: the request is carried out. For some looks no controller answers, and all is shown as before.
+    """
+
+    LOST = "lost"
+    REFUSED = "refused"
+    LATE = "late"
+    UNREAD = "unread"
+
+
+@dataclass
+class Disturbance:
+    """Requests, counted from 1, whose answer is not as usual.
+
+    Attributes:
+        answer: what becomes of them.
+        at: the first of them; late answers and those without a controller count reassignments only.
+        requests: number of them.
+        looks: looks that are out of date after one.
+        seen: requests so far.
+    """
+
+    answer: Answer
+    at: int = 1
+    requests: int = 1
+    looks: int = 2
+    seen: int = 0
+
+    def of_next(self, is_reassignment: bool = False) -> Answer | None:
+        """Return what becomes of the next request; None: all is as usual."""
+        if self.answer in (Answer.LATE, Answer.UNREAD) and not is_reassignment:
+            return None
+        self.seen += 1
+        return self.answer if self.at <= self.seen < self.at + self.requests else None
 
 
 @dataclass
@@ -58,6 +114,7 @@ class FakeReassignedCluster:
         stale: looks after each reassignment request that still show the partitions from before it.
         unread: whether these looks have not read the reassignments, because no controller answers.
         offline: partitions with an offline replica.
+        disturbance: requests whose answer is not as usual.
         requests: changes that were requested.
         left: looks until the reassignment of a partition ends.
         elected: partitions whose preferred leader was elected.
@@ -111,8 +168,10 @@ class FakeReassignedCluster:
     refreshed: list[str] = field(default_factory=list)
     failing_elections: int = 0
     left_out: dict[TopicPartition, str] = field(default_factory=dict)
+    disturbance: Disturbance | None = None
     _cached: dict[TopicPartition, PartitionPlacement] = field(default_factory=dict)
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
+    _out_of_date: Answer | None = None
 
     def read(self) -> RunSnapshot:
         self.crash.step()
@@ -124,8 +183,17 @@ class FakeReassignedCluster:
             raise HeadroomError("the cluster", "did not answer", "Wait.")
         looks, before = self._shown
         self._shown = (looks - 1, before)
-        shown = self.snapshot(before if looks > 0 else self.partitions)
-        return replace(shown, reassignments_read=not (self.unread and looks > 0))
+        if looks <= 0:
+            return self.snapshot(self.partitions)
+        if self._out_of_date is Answer.LATE:
+            return self.snapshot({name: self._with_reassignment(name, before.get(name)) for name in self.partitions})
+        is_unread = self.unread or self._out_of_date is Answer.UNREAD
+        return replace(self.snapshot(before), reassignments_read=not is_unread)
+
+    def _with_reassignment(self, name: TopicPartition, before: PartitionPlacement | None) -> PartitionPlacement:
+        """Return the replicas from before with the reassignment of now, as one who asks a broker and the controller."""
+        now = self.partitions[name]
+        return now if before is None else replace(before, adding=now.adding, removing=now.removing)
 
     def snapshot(self, partitions: Mapping[TopicPartition, PartitionPlacement]) -> RunSnapshot:
         shown = {n: p for n, p in {**partitions, **self._cached}.items() if n.topic not in self.hidden_topics}
@@ -176,8 +244,13 @@ class FakeReassignedCluster:
             return self.size_bytes
         return self.size_bytes * max(0, self.looks - self.left[replica.name]) // max(1, self.looks)
 
-    def place(self, directories: Mapping[ReplicaKey, str]) -> Mapping[ReplicaKey, str]:
-        refused = {}
+    def _of_next(self, is_reassignment: bool = False) -> Answer | None:
+        return None if self.disturbance is None else self.disturbance.of_next(is_reassignment)
+
+    def place(self, directories: Mapping[ReplicaKey, str]) -> PlaceAnswers:
+        answer, refused = self._of_next(), {}
+        if answer is Answer.REFUSED:
+            return PlaceAnswers(dict.fromkeys(directories, "was refused (KafkaStorageError)"))
         for replica, path in sorted(directories.items()):
             self.crash.step()
             partition = self.partitions.get(replica.name)
@@ -191,7 +264,9 @@ class FakeReassignedCluster:
                 self.futures[replica] = (path, self.looks)
             self.requests.append(("place", (replica, path)))
         self.crash.step()
-        return refused
+        if answer is Answer.LOST:
+            return PlaceAnswers(unanswered=dict.fromkeys(directories, "no answer (KafkaTimeoutError)"))
+        return PlaceAnswers(refused)
 
     def advance(self) -> None:
         """Let a look's time pass: new replicas of live brokers come closer, and reassignments end."""
@@ -230,6 +305,9 @@ class FakeReassignedCluster:
                 self.futures.pop(ReplicaKey(name, broker), None)
 
     def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        answer = self._of_next()
+        if answer is Answer.REFUSED:
+            raise _unanswered("the throttled replica lists", "NotControllerError")
         for name, added in sorted(entries.items()):
             self.crash.step()
             listed = listed_entries(self.lists.get(name))
@@ -237,8 +315,13 @@ class FakeReassignedCluster:
             self.lists[name] = format_replica_list({*listed, *added})
             self.requests.append(("append", name))
         self.crash.step()
+        if answer is Answer.LOST:
+            raise _unanswered("the throttled replica lists", "KafkaTimeoutError")
 
     def subtract_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        answer = self._of_next()
+        if answer is Answer.REFUSED:
+            raise _unanswered("the throttled replica lists", "NotControllerError")
         for name, removed in sorted(entries.items()):
             self.crash.step()
             listed = listed_entries(self.lists.get(name))
@@ -248,11 +331,17 @@ class FakeReassignedCluster:
                 # Kafka leaves an emptied list as an empty text.
                 self.lists[name] = format_replica_list(listed - set(removed))
             self.crash.step()
-            if self.lists.get(name) == "":
+            # Without an answer the emptied list is not deleted.
+            if self.lists.get(name) == "" and answer is not Answer.LOST:
                 del self.lists[name]
         self.crash.step()
+        if answer is Answer.LOST:
+            raise _unanswered("the throttled replica lists", "KafkaTimeoutError")
 
     def set_rates(self, rates: Mapping[BrokerRate, int | None]) -> Mapping[int, str]:
+        answer = self._of_next()
+        if answer is Answer.REFUSED:
+            return {name.broker: "NotControllerError" for name in rates}
         for broker_role, rate in sorted(rates.items()):
             self.crash.step()
             assert broker_role.broker in self.alive, "only the broker itself takes its rate"
@@ -263,13 +352,20 @@ class FakeReassignedCluster:
                 self.rates[broker_role] = rate
             self.requests.append(("rate", (broker_role, rate)))
         self.crash.step()
+        if answer is Answer.LOST:
+            return {name.broker: "accepted, but did not read the change back" for name in rates}
         return {role.broker: "refused" for role in rates if role.broker in self.refusing_rates}
 
     def reassign(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool
     ) -> Mapping[TopicPartition, str]:
         self.crash.step()
-        self._shown = (self.stale, dict(self.partitions))
+        answer = self._of_next(is_reassignment=True)
+        if answer is Answer.REFUSED:
+            raise _unanswered("the reassignment", "NotControllerError")
+        self._shown, self._out_of_date = (self.stale, dict(self.partitions)), None
+        if answer in (Answer.LATE, Answer.UNREAD) and self.disturbance is not None:
+            self._shown, self._out_of_date = (self.disturbance.looks, dict(self.partitions)), answer
         refused = {}
         # The controller takes the partitions of a request together, so a crash finds all or none.
         for name, target in sorted(targets.items()):
@@ -287,6 +383,8 @@ class FakeReassignedCluster:
                 self._start(name, target)
         self.requests.append(("reassign", dict(targets)))
         self.crash.step()
+        if answer is Answer.LOST:
+            raise _unanswered("the reassignment", "KafkaTimeoutError")
         return refused
 
     def _start(self, name: TopicPartition, target: tuple[int, ...]) -> None:
@@ -318,6 +416,9 @@ class FakeReassignedCluster:
 
     def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> Mapping[TopicPartition, str]:
         self.crash.step()
+        answer = self._of_next()
+        if answer is Answer.REFUSED:
+            raise _unanswered("the elections", "NotControllerError")
         if self.failing_elections:
             self.failing_elections -= 1
             raise HeadroomError("batch 1", "has not settled within 60 s", "Run it again.")
@@ -326,7 +427,21 @@ class FakeReassignedCluster:
             self.partitions[name] = _placed(name, partition.replicas, partition.replicas[0])
             self.elected.append(name)
         self.crash.step()
+        if answer is Answer.LOST:
+            raise _unanswered("the elections", "KafkaTimeoutError")
         return {name: self.left_out[name] for name in names if name in self.left_out}
+
+    def fork(self) -> FakeReassignedCluster:
+        """Return a cluster that goes on from here by itself; no step kills its process, and no look is watched."""
+        return FakeReassignedCluster(**{**self.state(), "crash": Crash(), "on_look": lambda cluster: None})
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the future of this cluster depends on; it does not change with the cluster."""
+        return {name: copy(value) for name, value in vars(self).items() if name not in ("crash", "on_look")}
+
+
+def _unanswered(subject: str, error: str) -> HeadroomError:
+    return HeadroomError(subject, f"was taken by no broker (broker 1: {error})", "Run the same command again.")
 
 
 def _placed(name: TopicPartition, replicas: tuple[int, ...], leader: int | None) -> PartitionPlacement:
@@ -341,23 +456,51 @@ class FakeJournal:
         kept: rows of all commits.
         crash: kills the process before or after a commit.
         failing: number of commits that fail from now on.
+        trace: what the specification says of the rows.
+        is_strict: whether a commit that breaks the specification fails the test.
     """
 
     kept: list[JournalRow] = field(default_factory=list)
     crash: Crash = field(default_factory=Crash)
     failing: int = 0
+    trace: JournalTrace = field(default_factory=JournalTrace)
+    is_strict: bool = True
+    # The runs, and the rows that they are of.
+    _known: tuple[list[JournalRow], int, list[RecordedRun]] = field(default_factory=lambda: ([], 0, []))
 
     def append(self, rows: Sequence[JournalRow]) -> None:
         self.crash.step()
         if self.failing:
             self.failing -= 1
             raise HeadroomError("actions/journal", "cannot be written", "Look at store.path.")
+        if self.trace.rows != len(self.kept):
+            # A test has given it other rows.
+            self.trace = JournalTrace()
+            self.trace.add(self.kept)
         self.kept.extend(rows)
-        assert journal_violations(self.kept) == []
+        self.trace.add(rows)
+        if self.is_strict:
+            assert self.trace.violations() == []
         self.crash.step()
 
     def records(self) -> list[RecordedRun]:
-        return run_records(self.kept)
+        of, count, records = self._known
+        rows = self.kept[count:]
+        if of is not self.kept or count > len(self.kept) or len(records) != 1:
+            records = run_records(self.kept)
+        elif {row.run_id for row in rows} - {records[0].run_id}:
+            # Rates from before one run may be those of another.
+            records = run_records(self.kept)
+        elif rows:
+            records = [records[0].after(rows)]
+        self._known = (self.kept, len(self.kept), records)
+        return list(records)
+
+    def fork(self) -> FakeJournal:
+        """Return a journal that goes on from here by itself; no step kills its process."""
+        kept = list(self.kept)
+        known = (kept, *self._known[1:]) if self._known[0] is self.kept else ([], 0, [])
+        return replace(self, kept=kept, crash=Crash(), trace=self.trace.fork(), _known=known)
 
 
 @dataclass

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from headroom.cluster.log_dirs.alter import DirectoryChange, DirectoryChanges, alter_log_dirs
+from headroom.cluster.log_dirs.alter import (
+    DirectoryChange,
+    DirectoryChanges,
+    UnansweredDirectoryError,
+    alter_log_dirs,
+)
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers
@@ -77,6 +82,7 @@ def test_a_broker_that_hangs_leaves_its_replicas_in_question_and_no_others(broke
     changes = alter(brokers, {silent: A, ORDERS[0]: A})
     assert changes.accepted == {ORDERS[0]: DirectoryChange.ACCEPTED}
     assert "perhaps not changed" in changes.errors[silent].rule
+    assert isinstance(changes.errors[silent], UnansweredDirectoryError)
     with pytest.raises(HeadroomError, match=r"^broker 2: no answer \(KafkaTimeoutError\)"):
         changes.require_all()
 

@@ -14,7 +14,7 @@ from headroom.planning.reassignments.run.journal import StepKind
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage
-from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
+from tests.unit.fakes.reassigned_cluster import Answer, Disturbance, FakeReassignedCluster, Killed
 
 
 def name(number: int) -> TopicPartition:
@@ -219,6 +219,50 @@ def test_a_copy_that_others_end_is_named_and_not_begun_again() -> None:
     assert f"t-0 on broker 1 did not get its log directory: {reason}" in stage.lines
     assert [kind for kind, _ in stage.cluster.requests].count("place") == 1
     assert (stage.throttles(), stage.left_behind()) == ((OTHERS, {}), [])
+
+
+def test_a_copy_whose_broker_did_not_answer_is_followed_to_its_end_at_the_rate() -> None:
+    # Requests of the batch: its rate, and then the directory.
+    stage = Stage(batches=[plan(0)])
+    stage.cluster.disturbance = Disturbance(Answer.LOST, at=2)
+    rates: list[int | None] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if cluster.futures:
+            rates.append(cluster.rates.get(LogDirsRate(1)))
+
+    stage.cluster.on_look = look
+    outcome = stage.run()
+    assert outcome.refused == {name(0): "broker 1: no answer (KafkaTimeoutError)"}
+    assert (stage.cluster.futures, stage.paths()) == ({}, {ReplicaKey(name(0), 1): "/b", **PATHS_BEFORE})
+    assert (set(rates), stage.throttles()) == ({LOG_DIRS_RATE}, (OTHERS, {}))
+    (record,) = stage.journal.records()
+    assert (set(record.placed), record.placing) == ({ReplicaKey(name(0), 1)}, frozenset())
+
+
+def test_a_directory_whose_broker_did_not_answer_and_did_nothing_is_given_up() -> None:
+    stage = Stage(batches=[plan(0)])
+    stage.cluster.disturbance = Disturbance(Answer.LOST, at=2)
+    stage.cluster.on_look = lambda cluster: cluster.futures.clear()
+    assert list(stage.run().refused) == [name(0)]
+    assert "t-0 on broker 1 did not get its log directory: its log directory is /a" in stage.lines
+    assert (stage.paths(), stage.throttles(), stage.left_behind()) == (PATHS_BEFORE, (OTHERS, {}), [])
+
+
+def test_a_run_does_not_wait_for_a_broker_that_died_before_it_answered() -> None:
+    stage = Stage(batches=[plan(0)])
+    stage.cluster.disturbance = Disturbance(Answer.LOST, at=2)
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if cluster.futures:
+            cluster.futures.clear()
+            cluster.alive.discard(1)
+
+    stage.cluster.on_look = look
+    assert list(stage.run().refused) == [name(0)]
+    assert "t-0 on broker 1 did not get its log directory: its broker is down" in stage.lines
+    (record,) = stage.journal.records()
+    assert (record.state, record.placing) == (RunState.DONE, frozenset())
 
 
 def test_clean_waits_for_a_copy_and_names_its_partition() -> None:

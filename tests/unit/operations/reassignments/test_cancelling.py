@@ -14,6 +14,7 @@ from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.orders import known_orders
 from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.run_stage import RunStage, killed_at_each_step
 from tests.unit.fakes.reassigned_cluster import Crash, FakeReassignedCluster, Killed
@@ -211,3 +212,13 @@ def test_a_run_that_does_not_begin_again_finishes_the_cancellation_of_its_batch(
             outcome = stage.run(policy=RunPolicy(None, blocked_reason=lambda snapshot: "not now"))
             assert (outcome.stopped, stage.replicas_now()) == ("batch 1 did not begin: not now", BEFORE)
     assert interrupted > 1
+
+
+def test_nothing_is_planned_by_a_reading_in_which_no_controller_answered() -> None:
+    stage = Stage()
+    before = dict(stage.cluster.partitions)
+    stage.kill_run()
+    stage.cluster.unread, stage.cluster._shown = True, (1, before)
+    with pytest.raises(HeadroomError, match="the reassignments: could not be read, so what to cancel is unknown"):
+        stage.plan_cancel()
+    assert list(stage.plan_cancel().originals) == [NAME]
