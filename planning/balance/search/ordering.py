@@ -14,6 +14,7 @@ from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.deltas import LoadDeltas
 from headroom.planning.balance.search.limits import is_internal
 from headroom.planning.balance.search.trajectory import LoadEvents, action_deltas, breaks_limits, load_events
+from headroom.planning.balance.search.volume_room import VolumeRoom
 
 # Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
 # few actions a round takes one, because two that help alone may harm together.
@@ -44,7 +45,7 @@ def order_actions(
     for stage in sorted(stages):
         ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
     events = load_events(start, ordered)
-    if breaks_limits(goals, events).any():
+    if breaks_limits(goals, events).any() or not _has_room(start.model, ordered):
         # Where room is scarce, the order in which actions were found may fit better.
         ordered = max((_within_limits(start, goals, order) for order in (ordered, actions)), key=len)
         events = load_events(start, ordered)
@@ -146,6 +147,12 @@ def _shift(loads: ClusterLoads, partitions: IntArray, brokers: IntArray, deltas:
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
+def _has_room(model: ClusterModel, actions: Sequence[BalanceAction]) -> bool:
+    """Return whether all new replicas find room on a volume of their broker, one after the other."""
+    room = VolumeRoom(model)
+    return all(room.take(action.target, action.partition) for action in actions if action.copies)
+
+
 def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
     """Return the actions with those that do not fit yet moved behind the ones that make room for them.
 
@@ -155,12 +162,17 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
     loads = start.copy()
     ordered: list[BalanceAction] = []
     waiting = list(actions)
+    room = VolumeRoom(start.model)
     while waiting:
         deferred: list[BalanceAction] = []
         # What follows on an action that waits, waits too.
         late: set[int] = set()
         for action in waiting:
-            if action.partition in late or breaks_limits(goals, load_events(loads, [action])).any():
+            if (
+                action.partition in late
+                or breaks_limits(goals, load_events(loads, [action])).any()
+                or (action.copies and not room.take(action.target, action.partition))
+            ):
                 deferred.append(action)
                 late.add(action.partition)
                 continue

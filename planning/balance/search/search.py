@@ -11,6 +11,7 @@ from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.gains import Candidates, Gains, candidate_deltas
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
+from headroom.planning.balance.search.volume_room import VolumeRoom
 
 # A gain below this is rounding.
 LEAST_GAIN = 1e-9
@@ -54,6 +55,7 @@ class BalanceSearch:
         self.slots = loads.replicas.copy()
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
+        self._room = VolumeRoom(loads.model)
         brokers = len(self._model.brokers)
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
@@ -242,7 +244,7 @@ class BalanceSearch:
             fits &= slot != targets
         partitions, sources, targets = partitions[fits], sources[fits], targets[fits]
         size, origin = self._model.size.take(partitions), self._origin.take(partitions)
-        fits = (size <= self._model.largest_free[targets]) | (origin == targets)
+        fits = (size <= self._room.largest_bytes[targets]) | (origin == targets)
         copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
         fits &= copied <= self._bytes_left
         leader = self._loads.leader.take(partitions)
@@ -316,11 +318,15 @@ class BalanceSearch:
             self._stale.update((source, *rows.ravel().tolist()))
             first = self._origin[own] == NO_BROKER
             back = self._origin[own] == target
+            moves_on = self._place[own] == source
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
             self._place[own] = np.where(back, NO_BROKER, target)
             here = self._arrived[source]
             self._arrived[source] = here[self._place[here] == source]
             self._arrived[target] = np.sort(np.concatenate([self._arrived[target], own[~back]]))
+            self._room.arrive(target, own[~back])
+            if moves_on.any():
+                self._room.hold_only(source, self._arrived[source])
             self._bytes_left -= float(candidates.bytes_copied.sum())
             self._moves_left -= int(first.sum()) - int(back.sum())
         else:
