@@ -44,8 +44,9 @@ def order_actions(
         stages.setdefault((comes_last[action.partition], stage_of(start.model, action)), []).append(action)
     for stage in sorted(stages):
         ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
+    ordered = _with_room(start.model, ordered)
     events = load_events(start, ordered)
-    if breaks_limits(goals, events).any() or not _has_room(start.model, ordered):
+    if breaks_limits(goals, events).any():
         # Where room is scarce, the order in which actions were found may fit better.
         ordered = max((_within_limits(start, goals, order) for order in (ordered, actions)), key=len)
         events = load_events(start, ordered)
@@ -147,10 +148,13 @@ def _shift(loads: ClusterLoads, partitions: IntArray, brokers: IntArray, deltas:
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
-def _has_room(model: ClusterModel, actions: Sequence[BalanceAction]) -> bool:
-    """Return whether all new replicas find room on a volume of their broker, one after the other."""
+def _with_room(model: ClusterModel, actions: list[BalanceAction]) -> list[BalanceAction]:
+    """Return the actions without those of partitions of which a new replica finds no room after those before it."""
     room = VolumeRoom(model)
-    return all(room.take(action.target, action.partition) for action in actions if action.copies)
+    if not room.is_scarce:
+        return actions
+    without = {a.partition for a in actions if a.copies and not room.take(a.target, a.partition)}
+    return [action for action in actions if action.partition not in without]
 
 
 def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:

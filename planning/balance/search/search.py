@@ -40,6 +40,7 @@ class BalanceSearch:
         limits: limits of the proposal.
         bytes_left: bytes that may be copied.
         moves_left: replicas that may be copied.
+        room: room on volumes; None: that of the cluster before any search.
 
     Attributes:
         slots: brokers of the replicas in the end state, each in the slot that it had before, (P, R).
@@ -47,7 +48,13 @@ class BalanceSearch:
     """
 
     def __init__(
-        self, loads: ClusterLoads, goals: GoalSet, limits: ProposalLimits, bytes_left: float, moves_left: float
+        self,
+        loads: ClusterLoads,
+        goals: GoalSet,
+        limits: ProposalLimits,
+        bytes_left: float,
+        moves_left: float,
+        room: VolumeRoom | None = None,
     ) -> None:
         self._model, self._loads, self._goals, self._limits = loads.model, loads, goals, limits
         self._gains = Gains(loads, goals)
@@ -55,7 +62,7 @@ class BalanceSearch:
         self.slots = loads.replicas.copy()
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
-        self._room = VolumeRoom(loads.model)
+        self._room = room or VolumeRoom(loads.model)
         brokers = len(self._model.brokers)
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
@@ -318,15 +325,15 @@ class BalanceSearch:
             self._stale.update((source, *rows.ravel().tolist()))
             first = self._origin[own] == NO_BROKER
             back = self._origin[own] == target
-            moves_on = self._place[own] == source
             self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
             self._place[own] = np.where(back, NO_BROKER, target)
             here = self._arrived[source]
             self._arrived[source] = here[self._place[here] == source]
             self._arrived[target] = np.sort(np.concatenate([self._arrived[target], own[~back]]))
-            self._room.arrive(target, own[~back])
-            if moves_on.any():
-                self._room.hold_only(source, self._arrived[source])
+            if self._room.is_scarce:
+                self._room.arrive(target, own[~back])
+                if len(self._arrived[source]) < len(here):
+                    self._room.hold_only(source, self._arrived[source])
             self._bytes_left -= float(candidates.bytes_copied.sum())
             self._moves_left -= int(first.sum()) - int(back.sum())
         else:

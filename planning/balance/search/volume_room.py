@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heapify, heapreplace
 
 from headroom.planning.balance.arrays import FloatArray, IntArray
 from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.search.actions import BalanceAction
 
 
 class VolumeRoom:
@@ -13,11 +15,16 @@ class VolumeRoom:
 
     What leaves makes no room, because it may leave another volume. So what has found room has it in any batches.
 
+    Args:
+        model: the cluster.
+        arrived: actions whose new replicas have arrived before, and stay.
+
     Attributes:
         largest_bytes: largest replica for which each broker has room, (B,); infinity if its free bytes are unknown.
+        is_scarce: whether any broker has several volumes.
     """
 
-    def __init__(self, model: ClusterModel) -> None:
+    def __init__(self, model: ClusterModel, arrived: Sequence[BalanceAction] = ()) -> None:
         self._free = {
             number: free
             for number, broker in enumerate(model.brokers)
@@ -27,6 +34,12 @@ class VolumeRoom:
         self._left: dict[int, list[float]] = {}
         self._size = model.size
         self.largest_bytes: FloatArray = model.largest_free.copy()
+        self.is_scarce = bool(self._free)
+        for action in arrived if self.is_scarce else ():
+            if action.copies:
+                self.arrive(action.target, [action.partition])
+        self._free |= {broker: tuple(-free for free in left) for broker, left in self._left.items()}
+        self._left.clear()
 
     def take(self, broker: int, partition: int) -> bool:
         """Let a replica of a partition arrive on a broker if it has room; return whether it has."""
