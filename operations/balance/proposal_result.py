@@ -12,6 +12,7 @@ from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.requests import ProposalRequest
 from headroom.operations.balance.score import chosen_goals
 from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
+from headroom.planning.balance.batches.directories import with_directories
 from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.model import RATES, ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
@@ -25,6 +26,7 @@ from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.limits import Exclusion
 from headroom.planning.balance.search.proposal import Proposal, excluded_partitions, propose
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.room.naming import naming_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import duration_text, rate_text
@@ -87,6 +89,7 @@ class ProposalResult:
         asked_goals: names of the goals that were asked for; None: those of the settings.
         in_band: ids of the brokers that the chosen actions should bring into their bands; None if none were named.
         reaches_band: whether they do; None if no brokers were named.
+        named_on: ids of the brokers on which batches name the log directories of new replicas.
     """
 
     cluster: BalanceCluster
@@ -105,6 +108,7 @@ class ProposalResult:
     asked_goals: Sequence[str] | None = None
     in_band: frozenset[int] | None = None
     reaches_band: bool | None = None
+    named_on: tuple[int, ...] = ()
 
     @property
     def proposal_id(self) -> str:
@@ -162,6 +166,7 @@ class ProposalResult:
                 f"Kafka itself gives {given_back:,} leads back to preferred leaders (auto.leader.rebalance.enable). "
                 "All loads here, also those before, count them there."
             )
+        warnings += naming_notes(self.named_on)
         risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
         warnings += [risk for risk in risks if risk]
         if left > _NOTHING and self.limited:
@@ -211,21 +216,21 @@ def proposal_result(
     chosen, goals = _prefix_length(proposal, first if reached is None else reached), proposal.goals.goals
     capacity = cluster.settings.cluster.replication_capacity
     wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, _least_network(proposal.model))
-    copies = CopyLimits(replication_bytes_per_s=request.limits(cluster.settings).replication_bytes_per_s)
 
-    def run_of(actions: int) -> BatchRun:
-        batches = make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], copies)
+    def run_of(batches: Sequence[BalanceBatch]) -> BatchRun:
         # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
         readings_s = 2 * cluster.settings.collect.measure_s
         ceilings = ceilings_of(proposal.model, batches, cluster.state, capacity)
         return BatchRun(batches, ceilings, readings_s, cluster.settings.reassign.pause_s)
 
-    run = run_of(chosen)
+    batches, named_on = proposal_batches(cluster, request, proposal, chosen)
+    run = run_of(batches)
     throttle = choose_throttle(run, wanted, cluster.state)
     rate = throttle.bytes_per_s or 1
     priced = _price_batches(run, rate, cluster)
     duration_s = run.total_s([batch.duration_s for batch in priced])
-    whole = run if chosen == len(proposal.actions) else run_of(len(proposal.actions))
+    count = len(proposal.actions)
+    whole = run if chosen == count else run_of(proposal_batches(cluster, request, proposal, count)[0])
     rows = [prefix_price(proposal, n, whole, rate) for n in prefixes(proposal)]
     return ProposalResult(
         cluster=cluster,
@@ -244,7 +249,21 @@ def proposal_result(
         asked_goals=request.goals,
         in_band=in_band,
         reaches_band=None if in_band is None else reached is not None,
+        named_on=named_on,
     )
+
+
+def proposal_batches(
+    cluster: BalanceCluster, request: ProposalRequest, proposal: Proposal, actions: int
+) -> tuple[Sequence[BalanceBatch], tuple[int, ...]]:
+    """Return the batches of the first actions, and the brokers on which they name the log directories of new replicas.
+
+    Raises:
+        HeadroomError: an action does not fit into a batch of its own.
+    """
+    limits = CopyLimits(replication_bytes_per_s=request.limits(cluster.settings).replication_bytes_per_s)
+    chosen = proposal.actions[:actions]
+    return with_directories(make_batches(ClusterLoads(proposal.model), proposal.goals, chosen, limits), cluster.state)
 
 
 def _prefix_length(proposal: Proposal, prefix: int | None) -> int:

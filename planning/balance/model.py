@@ -55,14 +55,14 @@ class BrokerCapacity:
         network_out_bytes_per_s: bytes that it can send per second.
         disk_bytes: size of its log directories that are online.
         replicas: number of replicas.
-        largest_free_bytes: most that is free on one volume of its log directories that takes replicas.
+        volumes_free_bytes: bytes that are free on each volume of its log directories that takes replicas.
     """
 
     network_in_bytes_per_s: float | None = None
     network_out_bytes_per_s: float | None = None
     disk_bytes: float | None = None
     replicas: float | None = None
-    largest_free_bytes: float | None = None
+    volumes_free_bytes: tuple[float, ...] | None = None
 
     def of(self, resource: Resource) -> float | None:
         """Return the capacity for a resource; None if unknown. A capacity of 0 counts as unknown."""
@@ -265,8 +265,7 @@ class ClusterModel:
     @cached_property
     def largest_free(self) -> FloatArray:
         """Largest replica for which each broker has a log directory with room, bytes, (B,); infinite if unknown."""
-        free = (b.capacity.largest_free_bytes for b in self.brokers)
-        return np.array([np.inf if f is None else f for f in free], dtype=np.float64)
+        return np.array([max(b.capacity.volumes_free_bytes or (np.inf,)) for b in self.brokers], dtype=np.float64)
 
     @cached_property
     def rack(self) -> IndexArray:

@@ -7,7 +7,9 @@ of its brokers and goals in band. Both include the sums of all brokers, not the 
 ``--partitions`` sets another size than 200,000, with a broker per 1,000 partitions.
 ``balance_growth_ratio`` is the time per partition of the large case over that of a tenth of it.
 ``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else, and
-``balance_command_s_200k`` the time of the command (``benchmarks.groups.balance.large_command``).
+``balance_command_s_200k`` the time of the command (``benchmarks.groups.balance.large_command``). From a saved state,
+``balance_explain_200k_s`` is that of ``headroom balance explain`` for the large cluster, and ``balance_command_100k_s``
+that of ``headroom balance propose --dir`` for the published case.
 
 **Known answers.** 60 clusters (``--clusters``) are made by displacing replicas of balanced ones, so the
 bytes that put them back are known. ``balance_in_band_ratio`` is the share of brokers and goals in band after the
@@ -38,7 +40,15 @@ plans by the last hour. ``balance_week_bytes_ratio`` is the ratio of their bytes
 ratio of the hours after which the load of the coming day is out of band. Both are medians over the weeks.
 ``balance_week_returns`` is the number of replicas that returned to a broker which they had left.
 
-``--parts`` chooses some of the parts ``time``, ``clusters``, ``greedy``, ``bound`` and ``weeks``.
+**Limits** (``benchmarks.groups.balance.limits``) are counted apart from the product, while the batches of proposals for
+1,000 random clusters (``--limit-clusters``) are replayed: racks, disks, each log directory, network in and out, the
+throttle, half of a topic, and brokers that are to take or give nothing, at every moment of every batch, of all actions
+and of every prefix. Brokers cannot be read, are dead, cordoned, slow or full, and racks are unequal.
+``balance_limits_broken`` is the number of times that one is broken. One that stood broken before its batch, and is not
+made worse, does not count. Nor does a leader beyond its limit of network out that sends copies of partitions whose lead
+it gives, because nothing else relieves it.
+
+``--parts`` chooses some of the parts ``time``, ``clusters``, ``greedy``, ``bound``, ``weeks`` and ``limits``.
 """
 
 from __future__ import annotations
@@ -67,6 +77,8 @@ from benchmarks.groups.balance.assigner import (
 from benchmarks.groups.balance.bound import bytes_bound
 from benchmarks.groups.balance.clusters import KnownCluster, large_cluster, published_case, wide_cluster
 from benchmarks.groups.balance.greedy import greedy
+from benchmarks.groups.balance.limits.clusters import limit_cluster
+from benchmarks.groups.balance.limits.replay import broken_limits
 from benchmarks.groups.balance.random_clusters import SEEDS, heavy_tail, random_cluster
 from benchmarks.groups.balance.rivals import generated, goal_by_goal, load_first
 from benchmarks.groups.balance.scenarios import scenarios
@@ -92,10 +104,11 @@ _ROUNDING = 1e-6
 class BalanceOptions:
     """Options of the group ``balance``."""
 
-    parts: tuple[str, ...] = parts_option("time", "clusters", "greedy", "bound", "weeks")
+    parts: tuple[str, ...] = parts_option("time", "clusters", "greedy", "bound", "weeks", "limits")
     partitions: int = option(200_000, PARTITIONS, "Partitions of the large cluster.")
     clusters: int = option(60, AT_LEAST_ONE, "Clusters with known answers.")
     assigner_folder: str | None = option(None, FOLDER, "Environment of kafka-assigner; default: a temporary folder.")
+    limit_clusters: int = option(1000, AT_LEAST_ONE, "Random clusters on which limits are counted.")
 
 
 def measure(on_progress: OnProgress, options: BalanceOptions) -> list[Figure]:
@@ -127,6 +140,8 @@ def _times(options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
         Figure("balance_heavy_tail_s", _plan_s(heavy_tail(100, 2000, 1), on_progress), "s", 1),
         Figure("balance_memory_bytes_200k", _memory_bytes(size), "bytes", 1),
         Figure("balance_command_s_200k", _command_s(size, on_progress), "s", 1),
+        Figure("balance_explain_200k_s", _command_s(size, on_progress, "explain"), "s", 1),
+        Figure("balance_command_100k_s", _command_s(size, on_progress, "published"), "s", 1),
     ]
 
 
@@ -147,10 +162,10 @@ def _memory_bytes(partitions: int) -> float:
     return _printed_number("benchmarks.groups.balance.group", str(partitions))
 
 
-def _command_s(partitions: int, on_progress: OnProgress) -> float:
+def _command_s(partitions: int, on_progress: OnProgress, *case: str) -> float:
     with TemporaryDirectory(prefix="headroom-bench-") as folder:
-        seconds = _printed_number("benchmarks.groups.balance.large_command", folder, str(partitions))
-    on_progress(f"{partitions} partitions: the command takes {seconds:.2f} s")
+        seconds = _printed_number("benchmarks.groups.balance.large_command", folder, str(partitions), *case)
+    on_progress(f"{case[0] if case else partitions}: the command takes {seconds:.2f} s")
     return seconds
 
 
@@ -320,12 +335,23 @@ def _weeks(_options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
     ]
 
 
+def _limits(options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
+    broken, count = 0, options.limit_clusters
+    for seed in range(count):
+        found = broken_limits(limit_cluster(seed), seed)
+        broken += len(found)
+        if found or seed % 100 == 99:
+            on_progress(f"limits, {seed + 1} clusters: {broken} broken {found[:3]}")
+    return [Figure("balance_limits_broken", broken, "limits", count)]
+
+
 _PARTS: dict[str, Callable[[BalanceOptions, OnProgress], list[Figure]]] = {
     "time": _times,
     "clusters": _known_answers,
     "greedy": _over_greedy,
     "bound": _bounds,
     "weeks": _weeks,
+    "limits": _limits,
 }
 
 if __name__ == "__main__":

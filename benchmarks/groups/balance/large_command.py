@@ -1,14 +1,18 @@
-"""``python -m benchmarks.groups.balance.large_command FOLDER PARTITIONS``: time of ``headroom balance propose``.
+"""``python -m benchmarks.groups.balance.large_command FOLDER PARTITIONS [CASE]``: times of ``headroom balance``.
 
 The cluster is ``large_cluster`` with its 24 hours in ``gold/partition_load``. The time contains everything that the
 command does after it has read the brokers: reading the table, the proposal, its price and batches, the files of
 ``--dir``, and the text. It is printed in seconds.
+
+With a case the time is that of a process from a saved state: ``explain`` is ``headroom balance explain 1`` for the same
+cluster with its 24 hours, ``published`` is ``headroom balance propose --dir`` for AutoMQ's case with its network goals.
 """
 
 from __future__ import annotations
 
 import gc
 import io
+import subprocess
 import sys
 import time
 from contextlib import redirect_stdout
@@ -16,17 +20,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from deltalake import DeltaTable
 
-from benchmarks.groups.balance.clusters import large_cluster
+from benchmarks.groups.balance.clusters import large_cluster, published_case
+from benchmarks.results import CHECKOUT
 from headroom.cli.balance.proposal.files import write_files
 from headroom.cli.balance.proposal.options import ProposalOptions
 from headroom.cli.balance.proposal.text_view import print_proposal
+from headroom.cli.common.child_process import headroom_command
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.proposal_result import proposal_result
+from headroom.operations.balance.saved_state import write_loads
 from headroom.planning.balance.model import ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import observed_cluster
-from headroom.planning.balance.observation.loads import observed_loads
+from headroom.planning.balance.observation.loads import ObservedLoads, observed_loads
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
 from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 from headroom.schemas.tables import PARTITION_LOAD
@@ -41,6 +49,9 @@ _NO_OPTIONS = ProposalOptions(None, None, None, None, None, elections_only=False
 def main() -> None:
     """Write the table, and print the time of the command."""
     folder, partitions = Path(sys.argv[1]), int(sys.argv[2])
+    if len(sys.argv) > 3:
+        print(_saved_s(folder, partitions, sys.argv[3]))
+        return
     model = large_cluster(partitions).model
     now_ms = int(time.time() * 1000)
     settings = Settings(cluster=ClusterSettings(name=_CLUSTER), store=StoreSettings(path=str(folder / "tables")))
@@ -57,6 +68,24 @@ def main() -> None:
     with redirect_stdout(io.StringIO()):
         print_proposal(result, files, None)
     print(time.monotonic() - began_s)
+
+
+def _saved_s(folder: Path, partitions: int, case: str) -> float:
+    """Return the time of a command from a saved state, seconds."""
+    model = published_case() if case == "published" else large_cluster(partitions).model
+    state, file, hours = _state(model, int(time.time() * 1000)), folder / "state.json", model.write.shape[1]
+    write, read, requests = (rates.T.astype(np.float64) for rates in (model.write, model.read, model.requests))
+    hours_ms = tuple(hour * HOUR_MS for hour in range(hours))
+    loads = ObservedLoads(hours, hours_ms, write, read[0], requests[0], "a benchmark", read, requests)
+    write_loads(file, state, loads)
+    asked = {
+        "explain": ("explain", "1"),
+        "published": ("propose", "--goals", "network_in,network_out", "--dir", str(folder / "proposal")),
+    }
+    command = headroom_command("balance", *asked[case], "--state", str(file))
+    began_s = time.monotonic()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=CHECKOUT)
+    return time.monotonic() - began_s
 
 
 def _write_history(model: ClusterModel, store: str, now_ms: int) -> None:

@@ -42,6 +42,19 @@ def load_errors(proposal: Mapping[str, Any], reached: Mapping[str, Any]) -> dict
     return errors
 
 
+def counts_that_differ(proposal: Mapping[str, Any], reached: Mapping[str, Any]) -> int:
+    """Return how many counts of leaders and replicas of brokers are not the promised ones.
+
+    Args and their JSON are those of ``load_errors``.
+    """
+    came = {broker["broker"]: broker["loads"] for broker in reached["brokers"]}
+    return sum(
+        came[broker["broker"]][name]["load"] != broker["loads"][name]["load"]
+        for broker in proposal["after"]["brokers"]
+        for name in ("leaders", "replicas")
+    )
+
+
 def batch_times(batches: Sequence[Mapping[str, Any]], real_s: Sequence[float]) -> list[tuple[float, float]]:
     """Return the promised and the real seconds of each batch that copies.
 
@@ -63,6 +76,7 @@ def figures(records: Sequence[Record]) -> list[Figure]:
         *_errors("balance_load_error_ratio", loads),
         *_errors("balance_duration_error_ratio", times),
         Figure("balance_elections_copied_replicas", copied, "replicas", len(elections)),
+        Figure("balance_promise_differs", sum(r["counts_that_differ"] for r in records), "counts", len(records)),
         Figure("balance_proposals", len(records), "proposals", len(records)),
     ]
 

@@ -8,7 +8,8 @@ are written, and ``headroom reassign run`` carries out its batches. ``headroom b
 bytes in, bytes out and disk of every broker; loads below a tenth of the mean are left out. To the promised disk is
 added what was written since the proposal. ``balance_duration_error_ratio`` is the same of the time for which
 something moves in a batch. ``balance_elections_copied_replicas`` is the number of replicas on new brokers after
-proposals that may only elect. During two of them two processes keep both cores busy.
+proposals that may only elect. ``balance_promise_differs`` is the number of counts of leaders and of replicas of brokers
+that are not the promised ones. During two proposals two processes keep both cores busy.
 
 A run can be made in parts. Proposals recorded in ``benchmarks/parts/proposals`` with the same code count and are not
 repeated. ``--proposals`` limits the number of proposals that are recorded in this run.

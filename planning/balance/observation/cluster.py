@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,8 @@ from headroom.planning.balance.model import (
 from headroom.planning.balance.observation.loads import ObservedLoads, fill_gaps, measured_writes
 from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
+from headroom.planning.reassignments.room.broker_room import BrokerRoom, RoomCopy
+from headroom.planning.reassignments.room.checks import running_copies
 from headroom.planning.reassignments.room.volumes import Volume, assumption_notes, volumes_of
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.errors import HeadroomError
@@ -113,7 +115,11 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
     unread = _unread(state, loads)
-    brokers = [_broker(broker, arrays, loads, unread, settings) for broker in state.brokers.values()]
+    running, _ = running_copies(state)
+    brokers = [
+        _broker(broker, arrays, loads, unread, settings, running.get(broker.broker, ()))
+        for broker in state.brokers.values()
+    ]
     model = cluster_model(brokers, rates, settings.percentile)
     return ObservedCluster(
         model,
@@ -218,13 +224,14 @@ def _broker(
     loads: ObservedLoads,
     unread: Collection[int],
     settings: BalanceSettings,
+    running: Iterable[RoomCopy],
 ) -> BalanceBroker:
     capacity = BrokerCapacity(
         settings.network_in_capacity,
         settings.network_out_capacity,
         _disk_bytes(state, arrays),
         settings.replica_capacity,
-        _largest_free_bytes(state),
+        _volumes_free_bytes(state, running),
     )
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
@@ -281,10 +288,12 @@ def _taking_volumes(state: BrokerState) -> list[Volume]:
     return volumes_of(directory for directory in state.log_dirs if not (directory.offline or directory.cordoned))
 
 
-def _largest_free_bytes(state: BrokerState) -> float | None:
-    """Return the most that is free on one volume that takes replicas; None if unknown."""
-    free = [volume.usable_bytes for volume in _taking_volumes(state)]
-    return None if None in free else max((float(f) for f in free if f is not None), default=None)
+def _volumes_free_bytes(state: BrokerState, running: Iterable[RoomCopy]) -> tuple[float, ...] | None:
+    """Return what is free on each volume that takes replicas, beside what running moves copy there; None if unknown."""
+    volumes = _taking_volumes(state)
+    if not volumes or any(volume.usable_bytes is None for volume in volumes):
+        return None
+    return tuple(float(left) for left in BrokerRoom(state, running).left_by_path().values())
 
 
 def _takes(state: BrokerState) -> str:

@@ -14,6 +14,7 @@ from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.deltas import LoadDeltas
 from headroom.planning.balance.search.limits import is_internal
 from headroom.planning.balance.search.trajectory import LoadEvents, action_deltas, breaks_limits, load_events
+from headroom.planning.balance.search.volume_room import VolumeRoom
 
 # Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
 # few actions a round takes one, because two that help alone may harm together.
@@ -43,6 +44,7 @@ def order_actions(
         stages.setdefault((comes_last[action.partition], stage_of(start.model, action)), []).append(action)
     for stage in sorted(stages):
         ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
+    ordered = _with_room(start.model, ordered)
     events = load_events(start, ordered)
     if breaks_limits(goals, events).any():
         # Where room is scarce, the order in which actions were found may fit better.
@@ -146,6 +148,15 @@ def _shift(loads: ClusterLoads, partitions: IntArray, brokers: IntArray, deltas:
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
+def _with_room(model: ClusterModel, actions: list[BalanceAction]) -> list[BalanceAction]:
+    """Return the actions without those of partitions of which a new replica finds no room after those before it."""
+    room = VolumeRoom(model)
+    if not room.is_scarce:
+        return actions
+    without = {a.partition for a in actions if a.copies and not room.take(a.target, a.partition)}
+    return [action for action in actions if action.partition not in without]
+
+
 def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
     """Return the actions with those that do not fit yet moved behind the ones that make room for them.
 
@@ -155,12 +166,17 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
     loads = start.copy()
     ordered: list[BalanceAction] = []
     waiting = list(actions)
+    room = VolumeRoom(start.model)
     while waiting:
         deferred: list[BalanceAction] = []
         # What follows on an action that waits, waits too.
         late: set[int] = set()
         for action in waiting:
-            if action.partition in late or breaks_limits(goals, load_events(loads, [action])).any():
+            if (
+                action.partition in late
+                or breaks_limits(goals, load_events(loads, [action])).any()
+                or (action.copies and not room.take(action.target, action.partition))
+            ):
                 deferred.append(action)
                 late.add(action.partition)
                 continue

@@ -19,6 +19,7 @@ from headroom.planning.balance.search.net_actions import net_actions
 from headroom.planning.balance.search.ordering import order_actions, stage_of
 from headroom.planning.balance.search.search import LEAST_GAIN, BalanceSearch
 from headroom.planning.balance.search.trajectory import LoadEvents, load_events
+from headroom.planning.balance.search.volume_room import VolumeRoom
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -138,11 +139,12 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
     ratio = 0.0 if limits.is_partial else _LEAST_FALL_RATIO
     for _ in range(_MOST_SEARCHES):
         spent = (sum(a.bytes_copied for a in now.actions), sum(a.copies for a in now.actions))
-        left = [
+        bytes_left, moves_left = (
             np.inf if most is None else most - used
             for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
-        ]
-        search = BalanceSearch(now.loads.copy(), now.goals, limits, *left)
+        )
+        room = VolumeRoom(model, now.actions)
+        search = BalanceSearch(now.loads.copy(), now.goals, limits, bytes_left, moves_left, room)
         search.run()
         if not search.has_changed:
             break

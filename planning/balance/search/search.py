@@ -11,6 +11,7 @@ from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.gains import Candidates, Gains, candidate_deltas
 from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
+from headroom.planning.balance.search.volume_room import VolumeRoom
 
 # A gain below this is rounding.
 LEAST_GAIN = 1e-9
@@ -39,6 +40,7 @@ class BalanceSearch:
         limits: limits of the proposal.
         bytes_left: bytes that may be copied.
         moves_left: replicas that may be copied.
+        room: room on volumes; None: that of the cluster before any search.
 
     Attributes:
         slots: brokers of the replicas in the end state, each in the slot that it had before, (P, R).
@@ -46,7 +48,13 @@ class BalanceSearch:
     """
 
     def __init__(
-        self, loads: ClusterLoads, goals: GoalSet, limits: ProposalLimits, bytes_left: float, moves_left: float
+        self,
+        loads: ClusterLoads,
+        goals: GoalSet,
+        limits: ProposalLimits,
+        bytes_left: float,
+        moves_left: float,
+        room: VolumeRoom | None = None,
     ) -> None:
         self._model, self._loads, self._goals, self._limits = loads.model, loads, goals, limits
         self._gains = Gains(loads, goals)
@@ -54,6 +62,7 @@ class BalanceSearch:
         self.slots = loads.replicas.copy()
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
+        self._room = room or VolumeRoom(loads.model)
         brokers = len(self._model.brokers)
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
@@ -242,7 +251,7 @@ class BalanceSearch:
             fits &= slot != targets
         partitions, sources, targets = partitions[fits], sources[fits], targets[fits]
         size, origin = self._model.size.take(partitions), self._origin.take(partitions)
-        fits = (size <= self._model.largest_free[targets]) | (origin == targets)
+        fits = (size <= self._room.largest_bytes[targets]) | (origin == targets)
         copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
         fits &= copied <= self._bytes_left
         leader = self._loads.leader.take(partitions)
@@ -321,6 +330,10 @@ class BalanceSearch:
             here = self._arrived[source]
             self._arrived[source] = here[self._place[here] == source]
             self._arrived[target] = np.sort(np.concatenate([self._arrived[target], own[~back]]))
+            if self._room.is_scarce:
+                self._room.arrive(target, own[~back])
+                if len(self._arrived[source]) < len(here):
+                    self._room.hold_only(source, self._arrived[source])
             self._bytes_left -= float(candidates.bytes_copied.sum())
             self._moves_left -= int(first.sum()) - int(back.sum())
         else:

@@ -19,7 +19,7 @@ from headroom.planning.reassignments.generation.reduction import reduce_drafts
 from headroom.planning.reassignments.generation.request import PlanRequest, check_request
 from headroom.planning.reassignments.generation.spreading import Spreading
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.room.naming import with_named_directories
+from headroom.planning.reassignments.room.naming import naming_notes, with_named_directories
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import size_text
@@ -105,7 +105,7 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
             *_dead_notes(sizes, changed, request, alive),
             *_cordoned_notes(changed, request, state),
             *_notes(sizes, changed, request, racks, disks),
-            *_directory_notes(named),
+            *naming_notes(named),
         ),
     )
 
@@ -279,15 +279,6 @@ def _cordoned_notes(changed: Collection[Draft], request: PlanRequest, state: Clu
     if changed and passed_over and request.places and request.to_brokers is None:
         names = broker_names(sorted(passed_over), _SHOWN)
         yield f"No new replica is placed on {names}, because all log directories there are cordoned."
-
-
-def _directory_notes(named: Sequence[int]) -> Iterator[str]:
-    """Yield, as a sentence, the brokers on which the plan names the log directories of new replicas."""
-    if named:
-        yield (
-            f"The plan names log directories for new replicas on {broker_names(named, _SHOWN)}: that with the fewest "
-            "logs, which the broker would choose, may have no room."
-        )
 
 
 def _notes(

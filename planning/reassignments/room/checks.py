@@ -61,7 +61,7 @@ def check_room(batches: Sequence[ReassignmentPlan], state: ClusterState) -> Room
     getting: set[int] = set()
     crowded: dict[int, list[CrowdedVolume]] = {}
     left: dict[int, Mapping[tuple[str, ...], int]] = {}
-    running, unknown = _copies_of_others(batches, state)
+    running, unknown = running_copies(state, batches)
     for number, batch in enumerate(batches, start=1):
         copies, removals = _changes(batch, state)
         getting.update(copies)
@@ -107,8 +107,8 @@ def _crowded_notes(volumes: Sequence[CrowdedVolume]) -> Iterator[str]:
         yield f"So may {len(volumes) - _SHOWN:,} more log directories."
 
 
-def _copies_of_others(
-    batches: Sequence[ReassignmentPlan], state: ClusterState
+def running_copies(
+    state: ClusterState, batches: Sequence[ReassignmentPlan] = ()
 ) -> tuple[dict[int, list[RoomCopy]], dict[int, list[TopicPartition]]]:
     """Return by broker what running moves of partitions outside a plan still copy, and those of unknown size."""
     running: dict[int, list[RoomCopy]] = defaultdict(list)

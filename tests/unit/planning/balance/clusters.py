@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, Clust
 MIB = 1024**2
 
 
-def brokers(count: int, racks: int = 0, **capacity: float) -> list[BalanceBroker]:
+def brokers(count: int, racks: int = 0, **capacity: Any) -> list[BalanceBroker]:
     return [BalanceBroker(n + 1, f"r{n % racks}" if racks else None, BrokerCapacity(**capacity)) for n in range(count)]
 
 

@@ -128,7 +128,17 @@ def test_what_a_cordoned_directory_has_free_is_no_room() -> None:
     # nothing. The volume of 4 has a directory that takes replicas, and counts as if none was cordoned.
     assert [b.capacity.disk_bytes for b in found] == pytest.approx([175 * GB, 100 * GB, 160 * GB, 100 * GB])
     assert [b.takes for b in found] == ["", "", "cordoned", ""]
-    assert [b.capacity.largest_free_bytes for b in found] == [150 * GB, 150 * GB, 40 * GB, 70 * GB]
+    free = [b.capacity.volumes_free_bytes for b in found]
+    assert free == [(150 * GB,), (150 * GB,), (40 * GB,), (70 * GB,)]
+
+
+def test_what_running_moves_still_copy_is_not_free_on_a_volume() -> None:
+    """A move to /b of broker 1 has 20 of its 30 GB left; one to broker 2 has no directory yet."""
+    two = tuple(LogDirectory(path, 100 * GB, 70 * GB, volume=path) for path in ("/a", "/b"))
+    (running,) = topic("t", [[3, 1, 2]], size=30 * GB, adding=(1, 2), log_dirs={1: "/b"}, copied_bytes={1: 10 * GB})
+    state = state_of([replace(broker(1), log_dirs=two), replace(broker(2), log_dirs=two), broker(3)], [running])
+    found = observed_cluster(state, loads_of(state), SETTINGS).model.brokers
+    assert [b.capacity.volumes_free_bytes for b in found[:2]] == [(70 * GB, 50 * GB), (70 * GB, 70 * GB)]
 
 
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, ClusterModel, PartitionArrays, cluster_model
+from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
-from headroom.planning.balance.search.actions import ActionKind
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
+from headroom.planning.balance.search.ordering import order_actions
 from headroom.planning.balance.search.proposal import excluded_partitions, propose
 from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from headroom.schemas.errors import HeadroomError
@@ -146,10 +148,34 @@ def test_no_replica_moves_of_a_partition_with_one_out_of_sync() -> None:
 
 
 def test_a_replica_goes_only_where_one_log_directory_has_room_for_it() -> None:
-    states = brokers(3, largest_free_bytes=4e9)
+    states = brokers(3, volumes_free_bytes=(4e9,))
     sizes = [3e9, 5e9] * 12
     moves = [a for a in propose(model_of(states, [[1]] * 24, [10.0 * MIB] * 24, size=sizes), GOALS).actions if a.copies]
     assert {sizes[action.partition] for action in moves} == {3e9}
+
+
+@pytest.mark.parametrize("sizes", [[3e9] * 24, [1e9, 3e9] * 12])
+def test_all_new_replicas_of_a_broker_find_room_on_its_volumes(sizes: list[float]) -> None:
+    """Brokers 2 and 3 have room for one replica of 3 GB, or for three of 1 GB, on each of two volumes."""
+    states = brokers(3, volumes_free_bytes=(4e9, 3e9))
+    model = model_of(states, [[1]] * 24, [10.0 * MIB] * 24, size=sizes)
+    moves = [action for action in propose(model, GOALS).actions if action.copies]
+    assert {action.target for action in moves} == {1, 2}
+    for target in (1, 2):
+        left = [4e9, 3e9]
+        for action in moves:
+            if action.target == target:
+                left[left.index(max(left))] -= sizes[action.partition]
+        assert min(left) >= 0
+
+
+def test_a_move_that_finds_no_room_after_others_is_left_out_of_the_order() -> None:
+    """Each replica fits broker 2 alone, and two of the three together."""
+    states = brokers(2, volumes_free_bytes=(4e9, 4e9))
+    loads = ClusterLoads(model_of(states, [[1]] * 6, [10.0 * MIB] * 6, size=[3e9] * 6))
+    moves = [BalanceAction(ActionKind.MOVE, n, 0, 1, bytes_copied=3e9) for n in range(3)]
+    ordered, _ = order_actions(loads, GoalSet(GOALS, loads), moves, 1e6)
+    assert len(ordered) == 2
 
 
 def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:

@@ -1,0 +1,1 @@
+"""Limits while proposals are carried out, counted apart from the product on random clusters."""
