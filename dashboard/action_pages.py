@@ -6,20 +6,25 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from functools import lru_cache
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
 
 from headroom.dashboard.acting.actions import ActionProgress, Actions, ChosenAction
+from headroom.dashboard.acting.curve import ProposalCurve, cut_at
+from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.form_pages import form_url
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import ENVIRONMENT
+from headroom.dashboard.security import user_of
 from headroom.dashboard.site import Site
 from headroom.dashboard.stream import Stream, require_stream
 from headroom.dashboard.views.blocks import Tone
+from headroom.dashboard.views.chart import ChartLine, over_actions
 
 _LOOK_EVERY_S, _AT_LEAST_EVERY_S = 0.5, 5.0
 _TEXTS = {
@@ -57,11 +62,11 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
     router = APIRouter(prefix="/actions", include_in_schema=False)
 
     @router.post("")
-    def choose(chosen: Chosen) -> Response:
+    def choose(chosen: Chosen, request: Request) -> Response:
         offer = site.offers.read(chosen.offer)
         if offer is None:
             raise HTTPException(409, "This button is of an earlier state of the page: load the page again.")
-        return JSONResponse({"url": f"/actions/{actions.begin(offer)}"}, 201)
+        return JSONResponse({"url": f"/actions/{actions.begin(offer, user_of(request.scope))}"}, 201)
 
     @router.get("/{action_id}", response_class=HTMLResponse)
     def page(action_id: str) -> str:
@@ -82,9 +87,9 @@ def action_pages(site: Site, actions: Actions, live: Live) -> APIRouter:
         return Stream(_events(site, actions, live, action_id))
 
     @router.post("/{action_id}/change")
-    def change(action_id: str) -> Response:
+    def change(action_id: str, request: Request) -> Response:
         _action(site, actions, action_id)
-        actions.change(action_id)
+        actions.change(action_id, user_of(request.scope))
         return JSONResponse({"url": f"/actions/{action_id}"}, 202)
 
     @router.post("/{action_id}/stop")
@@ -115,14 +120,39 @@ def _said(action: ChosenAction) -> tuple[Tone, str]:
 
 def _content(site: Site, action: ChosenAction) -> str:
     tone, text = _said(action)
+    curve = action.curve
+    # A cut is looked at as a proposal of its own.
+    cuts = {} if curve is None or action.progress.is_running else _cuts(site, action, curve)
     return ENVIRONMENT.get_template("action_content.html").render(
         action=action,
         tone=tone,
         text=text,
-        again=site.offers.sign(action.offer),
-        form_url=form_url(action.offer.cluster, action.offer.command),
+        # A plan that was given is in the folder of this action alone: its form gives it to another one.
+        again=site.offers.sign(action.offer) if action.offer.command.plan_digest is None else None,
+        form_url=form_url(action.offer.cluster, action.offer.command, action.action_id),
+        curve=curve,
+        picture=None if curve is None else _picture(curve),
+        cuts=cuts,
         Progress=ActionProgress,
     )
+
+
+@lru_cache(maxsize=32)
+def _picture(curve: ProposalCurve) -> str:
+    """Return a curve as SVG; an open page asks for it twice a second."""
+    lines = [
+        ChartLine("bytes that are copied", curve.copied, is_area=True),
+        ChartLine("load outside of bands that is gone", curve.gained),
+    ]
+    title = f"What the first of {curve.actions:,} actions gain and copy, by their number"
+    return over_actions(title, lines, curve.chosen)
+
+
+def _cuts(site: Site, action: ChosenAction, curve: ProposalCurve) -> dict[int, str]:
+    """Return what a button sends to have only the first actions proposed, by their number."""
+    cluster, command = action.offer
+    numbers = [row.number for row in curve.rows if row.number != curve.chosen]
+    return {number: site.offers.sign(CommandOffer(cluster, cut_at(command, number))) for number in numbers}
 
 
 async def _events(site: Site, actions: Actions, live: Live, action_id: str) -> AsyncGenerator[str, None]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -35,7 +36,15 @@ from headroom.dashboard.rendering import (
     table_csv,
     view_json,
 )
-from headroom.dashboard.security import HEADERS, LOGIN, LOGIN_HTML, Guard, Sessions, cookie_name
+from headroom.dashboard.security import (
+    HEADERS,
+    LOGIN,
+    LOGIN_HTML,
+    Guard,
+    Sessions,
+    TrustedProxies,
+    cookie_name,
+)
 from headroom.dashboard.site import Site
 from headroom.dashboard.stream import Stream, is_full, require_stream
 from headroom.dashboard.views.blocks import tables_of
@@ -61,15 +70,18 @@ class Token(BaseModel):
     token: str
 
 
-def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> FastAPI:
+def create_app(
+    site: Site, hosts: frozenset[str], token: str | None = None, proxies: TrustedProxies | None = None
+) -> FastAPI:
     """Return the application.
 
     Args:
         site: tables and settings.
         hosts: names in requests that are answered, without their port.
-        token: token that is needed; None if none is.
+        token: token that is needed; None if there is none.
+        proxies: proxies that name users, who need no token; None if there are none.
     """
-    live, sessions = Live(site.tables), Sessions(token)
+    live, sessions = Live(site.tables), Sessions(token, proxies)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -84,7 +96,7 @@ def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> F
     app.state.end_streams = live.stop
     app.mount("/static", StaticFiles(directory=_STATIC))
     # Before the pages, whose paths are a single word too.
-    if sessions.is_needed:
+    if sessions.has_token:
         app.include_router(_login(sessions))
     if site.actions is not None:
         app.include_router(action_pages(site, site.actions, live))
@@ -233,7 +245,8 @@ def _login(sessions: Sessions) -> APIRouter:
         if session is None:
             raise HTTPException(401, "This is another token than that of dashboard.token.")
         response = Response(status_code=204)
-        secure = request.url.scheme == "https"
+        # Behind a proxy that ends TLS only the origin says what the browser has.
+        secure = "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
         name = cookie_name(request.headers.get("host", ""))
         response.set_cookie(name, session, httponly=True, samesite="strict", secure=secure, path="/")
         return response

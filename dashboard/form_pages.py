@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -14,12 +15,17 @@ from headroom.dashboard.acting.forms import FORMS, FormName
 from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.rendering import ENVIRONMENT
+from headroom.dashboard.security import user_of
 from headroom.dashboard.site import Site
+from headroom.planning.reassignments.plan import given_plan
 from headroom.schemas.errors import HeadroomError
 
 _CLUSTER = "cluster"
 _NO_CLUSTER = "This page has no settings for a cluster of that name."
-_BACK = {FormName.MOVE: View.MOVES, FormName.BALANCE: View.LEADERS}
+_BACK = {FormName.MOVE: View.MOVES, FormName.FILE: View.MOVES, FormName.BALANCE: View.LEADERS}
+# An action whose plan the form has; a plan as a file, and as text.
+_OF, _FILE, _TEXT = "of", "plan_file", "plan"
+_SUBJECT = "The plan"
 
 
 class FilledForm(BaseModel):
@@ -27,7 +33,7 @@ class FilledForm(BaseModel):
 
     Attributes:
         cluster: the cluster.
-        values: values by name of the field.
+        values: values by name of the field; with the plan where one is given.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -49,10 +55,12 @@ def form_pages(site: Site, actions: Actions) -> APIRouter:
     def page(name: FormName, request: Request) -> str:
         values = dict(request.query_params)
         cluster = _cluster(site, values.pop(_CLUSTER, None))
+        of = values.pop(_OF, "")
         return ENVIRONMENT.get_template("form.html").render(
             name=name,
             form=FORMS[name],
             values=values,
+            plan=_plan_of(actions, of, cluster) if FORMS[name].takes_plan else "",
             cluster=cluster,
             # It follows nothing.
             events=None,
@@ -61,13 +69,20 @@ def form_pages(site: Site, actions: Actions) -> APIRouter:
         )
 
     @router.post("/{name}")
-    def choose(name: FormName, filled: FilledForm) -> Response:
+    def choose(name: FormName, filled: FilledForm, request: Request) -> Response:
         cluster = _cluster(site, filled.cluster)
+        form, values = FORMS[name], dict(filled.values)
+        plan: str | None = None
+        digest: str | None = None
         try:
-            command = FORMS[name].command(filled.values, site.watched(cluster).config)
+            if form.takes_plan:
+                plan = _given(values.pop(_FILE, ""), values.pop(_TEXT, ""))
+                digest = sha256(plan.encode()).hexdigest()
+            command = form.command(values, site.watched(cluster).config, digest)
         except HeadroomError as error:
             raise HTTPException(422, str(error)) from None
-        return JSONResponse({"url": f"/actions/{actions.begin(CommandOffer(cluster, command))}"}, 201)
+        action_id = actions.begin(CommandOffer(cluster, command), user_of(request.scope), plan)
+        return JSONResponse({"url": f"/actions/{action_id}"}, 201)
 
     return router
 
@@ -82,10 +97,32 @@ def _cluster(site: Site, name: str | None) -> str:
     return site.cluster(address)
 
 
-def form_url(cluster: str, command: AllowedCommand) -> str | None:
-    """Return the address of the form that has made a command, with its values; None if none has."""
+def _given(*texts: str) -> str:
+    """Return the one plan of a form, if the command can read it.
+
+    Raises:
+        HeadroomError: there is none, or more than one, or it is no plan.
+    """
+    given = [text for text in texts if text.strip()]
+    if len(given) != 1:
+        rule = "is given twice" if given else "is not given"
+        raise HeadroomError(_SUBJECT, rule, "Choose a file, or paste its text, and not both.")
+    given_plan(given[0], _SUBJECT)
+    return given[0]
+
+
+def _plan_of(actions: Actions, action_id: str, cluster: str) -> str:
+    try:
+        return actions.plan_of(action_id) if actions.read(action_id).offer.cluster == cluster else ""
+    except LookupError:
+        return ""
+
+
+def form_url(cluster: str, command: AllowedCommand, action_id: str) -> str | None:
+    """Return the address of the form that has made a command, with its values and plan; None if none has."""
     for name, form in FORMS.items():
         values = form.values(command)
         if values is not None:
-            return f"/new/{name.value}?{urlencode({_CLUSTER: cluster, **values})}"
+            of = {_OF: action_id} if form.takes_plan else {}
+            return f"/new/{name.value}?{urlencode({_CLUSTER: cluster, **of, **values})}"
     return None

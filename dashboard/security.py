@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,7 +15,9 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headroom.dashboard.acting.forms import FormName
 from headroom.dashboard.rendering import render_message
+from headroom.schemas.quantities import IpAddress, machine_address
 
 _COOKIE = "headroom_session"
 LOGIN = "/login"
@@ -25,6 +27,15 @@ _READING = ("GET", "HEAD")
 # The largest form takes some kilobytes. More would be kept in memory as a whole, and /login takes it from anybody.
 _MOST_BODY_BYTES = 64_000
 _TOO_LARGE = "A request to this page has at most 64 kB."
+# A plan of some 30,000 partitions, from whoever may carry one out.
+_PLAN_FORM = f"/new/{FormName.FILE.value}"
+_MOST_PLAN_BYTES = 2_000_000
+_PLAN_TOO_LARGE = "A plan that is sent to this page has at most 2 MB: carry a larger one out by headroom reassign run."
+_NO_USER = "Open this page through its proxy, which says who asks: this request comes from elsewhere, or names nobody."
+# Where a request has the user that its proxy names, as names of extensions of ASGI are written.
+_USER = "headroom.user"
+# As long as addresses of e-mail may be.
+_MOST_USER_CHARACTERS = 254
 # The form that asks for the token.
 LOGIN_HTML = (Path(__file__).parent / "static" / "login.html").read_text(encoding="utf-8")
 HEADERS = {
@@ -68,24 +79,69 @@ def allowed_hosts(listen_host: str, hosts: Sequence[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in (listen_host, *own, *hosts))
 
 
-class Sessions:
-    """The token, and the sessions that it was exchanged for.
+class TrustedProxies:
+    """Proxies before the page, which name the user of each request.
 
     Args:
-        token: the token; None: nobody needs one.
+        header: header that has the name.
+        addresses: addresses of the proxies; from elsewhere the header counts for nothing.
+    """
+
+    def __init__(self, header: str, addresses: Collection[IpAddress]) -> None:
+        self._header = header.lower().encode("ascii")
+        self._addresses = frozenset(addresses)
+
+    def user(self, scope: Scope) -> str | None:
+        """Return the user of a request; None if it is not from one of the proxies, or they name nobody."""
+        client = scope.get("client")
+        if client is None or machine_address(client[0]) not in self._addresses:
+            return None
+        given = [value for name, value in scope["headers"] if name.lower() == self._header]
+        # A second one is that of the browser, which the proxy should have removed: whose is which is not known.
+        if len(given) != 1:
+            return None
+        try:
+            user = given[0].decode("utf-8").strip(" \t")
+        except UnicodeDecodeError:
+            return None
+        return user if user.isprintable() and 0 < len(user) <= _MOST_USER_CHARACTERS else None
+
+
+def user_of(scope: Scope) -> str | None:
+    """Return the user of a request, as a trusted proxy has named it; None if none has."""
+    user: str | None = scope.get(_USER)
+    return user
+
+
+class Sessions:
+    """The token, the sessions that it was exchanged for, and the proxies whose users need neither.
+
+    Args:
+        token: the token; None: there is none.
+        proxies: proxies that name users; None: none does. Without them and without a token everybody may read.
     """
 
     # A person has some devices; the oldest session ends.
     _MOST = 1000
 
-    def __init__(self, token: str | None) -> None:
+    def __init__(self, token: str | None, proxies: TrustedProxies | None = None) -> None:
         self._token = token
+        self._proxies = proxies
         self._open: dict[str, None] = {}
 
     @property
     def is_needed(self) -> bool:
-        """Return whether a session is needed."""
+        """Return whether a session, or a user of a proxy, is needed."""
+        return self.has_token or self._proxies is not None
+
+    @property
+    def has_token(self) -> bool:
+        """Return whether there is a token."""
         return self._token is not None
+
+    def user(self, scope: Scope) -> str | None:
+        """Return the user of a request whom a trusted proxy names; None if none does."""
+        return None if self._proxies is None else self._proxies.user(scope)
 
     def begin(self, token: str) -> str | None:
         """Return a new session for the token; None if it is another one."""
@@ -100,12 +156,16 @@ class Sessions:
     def is_open(self, headers: Headers) -> bool:
         """Return whether a request belongs to a session, or has the token itself, as programs send it."""
         if self._token is None:
-            return True
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(token):
+            return not self.is_needed
+        if self.has_token_in(headers):
             return True
         # The standard library's reader stops at the first cookie of others that does not keep to the standard.
         return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers.get("host", ""))) in self._open
+
+    def has_token_in(self, headers: Headers) -> bool:
+        """Return whether a request has the token itself: no browser adds it to a request of another page."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self._is_token(token)
 
     def _is_token(self, token: str) -> bool:
         # JSON may have halves of surrogate pairs.
@@ -132,47 +192,62 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        method = scope["method"]
-        refusal = self._refusal(method, scope["path"], Headers(scope=scope))
-        await (refusal or self._app)(scope, _limited(receive, method), _with_headers(send))
+        method, path, user = scope["method"], scope["path"], self._sessions.user(scope)
+        refusal = self._refusal(method, path, Headers(scope=scope), user)
+        scope[_USER] = user
+        await (refusal or self._app)(scope, _limited(receive, method, path), _with_headers(send))
 
-    def _refusal(self, method: str, path: str, headers: Headers) -> Response | None:
+    def _refusal(self, method: str, path: str, headers: Headers, user: str | None) -> Response | None:
         # A page of another site that reaches this server under the other site's name must not read it (DNS rebinding).
         host = _without_port(headers.get("host", "")).lower()
         if host not in self._hosts:
             text = "This name is not one of this page's: add it to dashboard.hosts, or use the address it listens on."
             return _refusal_page(path, 421, "Another name", text)
-        if method not in _READING and not _is_own(headers):
+        # The name that a proxy adds goes along with requests of every page, as a cookie does.
+        is_by_itself = user is None or self._sessions.has_token_in(headers)
+        if method not in _READING and not _is_own(headers, is_by_itself):
             text = "This request comes from another page: open this page at the address that its server has."
             return _json_refusal(403, text)
-        if _is_too_large(headers):
-            return _json_refusal(413, _TOO_LARGE)
-        if path.startswith(_OPEN) or self._sessions.is_open(headers):
+        most_bytes, too_large = _most_bytes(path)
+        if _is_too_large(headers, most_bytes):
+            return _json_refusal(413, too_large)
+        if path.startswith(_OPEN) or user is not None or self._sessions.is_open(headers):
             return None
-        if method in _READING and not path.startswith("/api/"):
-            # The form stands in for the page, so that the address, such as that of an alert, is not lost.
-            return HTMLResponse(LOGIN_HTML, 401)
-        return _json_refusal(401, f"A token is needed: open {LOGIN}.")
+        text = f"A token is needed: open {LOGIN}." if self._sessions.has_token else _NO_USER
+        if method not in _READING or path.startswith("/api/"):
+            return _json_refusal(401, text)
+        # The form stands in for the page, so that the address, such as that of an alert, is not lost.
+        page = LOGIN_HTML if self._sessions.has_token else render_message("Who asks?", text)
+        return HTMLResponse(page, 401)
 
 
-def _is_own(headers: Headers) -> bool:
+def _is_own(headers: Headers, is_by_itself: bool) -> bool:
     """Return whether a request that may change something comes from this page, or from a program with the token.
 
     A cookie goes along with requests of every server of this host, whatever its port; the origin tells them apart.
+
+    Args:
+        headers: headers of the request.
+        is_by_itself: whether nothing was added to it, such as the user by a proxy, that would be added for every page.
     """
     origin = headers.get("origin")
     if origin is None:
-        return "cookie" not in headers
+        return is_by_itself and "cookie" not in headers
     try:
         return urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
     except ValueError:
         return False
 
 
-def _is_too_large(headers: Headers) -> bool:
+def _most_bytes(path: str) -> tuple[int, str]:
+    """Return the most bytes of a request to a path, and what is said of one with more."""
+    return (_MOST_PLAN_BYTES, _PLAN_TOO_LARGE) if path == _PLAN_FORM else (_MOST_BODY_BYTES, _TOO_LARGE)
+
+
+def _is_too_large(headers: Headers, most_bytes: int) -> bool:
     """Return whether a request announces a body of more than the most bytes; a chunked one announces nothing."""
     try:
-        return int(headers.get("content-length", "0")) > _MOST_BODY_BYTES
+        return int(headers.get("content-length", "0")) > most_bytes
     except ValueError:
         return True
 
@@ -193,21 +268,22 @@ def _without_port(host: str) -> str:
     return name if name and port.isdigit() else host
 
 
-def _limited(receive: Receive, method: str) -> Receive:
+def _limited(receive: Receive, method: str, path: str) -> Receive:
     """Return a receiver that refuses a body once more than the most bytes of it have come."""
     received_bytes = 0
+    most_bytes, too_large = _most_bytes(path)
 
     async def receive_limited() -> Message:
         nonlocal received_bytes
         message = await receive()
         received_bytes += len(message.get("body", b""))
-        if received_bytes <= _MOST_BODY_BYTES:
+        if received_bytes <= most_bytes:
             return message
         # What only reads takes no body. Its answer may have begun, so that it cannot be refused any more.
         if method in _READING:
             return {"type": "http.disconnect"}
         # The application answers it, as it does every other refusal of its own.
-        raise HTTPException(413, _TOO_LARGE)
+        raise HTTPException(413, too_large)
 
     return receive_limited
 

@@ -65,6 +65,8 @@ def serve(
         access_log=False,
         server_header=False,
         date_header=False,
+        # Whoever connects is who is trusted, and not whom a header names.
+        proxy_headers=False,
         limit_concurrency=_MOST_REQUESTS,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_SHUTDOWN_S,

@@ -11,6 +11,7 @@ from headroom.dashboard.acting.actions import Actions
 from headroom.dashboard.acting.allowed import allowed_command
 from headroom.dashboard.acting.offers import CommandOffer, Offers
 from headroom.dashboard.address import LAST_MS, Address
+from headroom.dashboard.data.journal import JournalReader
 from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text
@@ -70,6 +71,7 @@ class Site:
         self.offers = Offers(clock_ms)
         self.tables = OpenTables(self.settings.store.path)
         self.moments = MomentReader(self.tables, clock_ms)
+        self.journal = JournalReader(self.tables)
         self._lock = threading.Lock()
         self._clusters: tuple[int, list[str]] = (-_CLUSTERS_MS, [])
         self._alerts: tuple[object, list[CurrentAlert] | None] = (None, None)

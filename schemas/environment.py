@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ PREFIX = "HEADROOM_"
 JARS = "HEADROOM_JARS"
 # Process id of the process of Headroom that started this one.
 STARTED_BY = "HEADROOM_STARTED_BY"
+# User who has this process carry out a command, if that is not the user of the process: one of the page.
+USER = "HEADROOM_USER"
 # Prefix of the settings that are about this machine, not about a cluster or receivers.
 OF_MACHINE = "HEADROOM_SPARK__"
 
@@ -18,6 +21,18 @@ OF_MACHINE = "HEADROOM_SPARK__"
 def is_setting(name: str) -> bool:
     """Return whether a variable is a setting: ``HEADROOM_CLUSTER__NAME`` is one, ``HEADROOM_JARS`` is not."""
     return name.startswith(PREFIX) and "__" in name
+
+
+def user_name() -> str | None:
+    """Return who has this process carry out a command: a user of the page, or the login name; None without a name."""
+    given = os.environ.get(USER)
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    # The user id has no name, as in containers. Which of the two errors is raised depends on the version of Python.
+    except (OSError, KeyError):
+        return None
 
 
 @contextmanager

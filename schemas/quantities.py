@@ -23,6 +23,7 @@ _T = TypeVar("_T")
 _Reader = Callable[[str], object]
 # A pattern of texts that are close to a quantity, what to write instead, and why.
 _Fix = tuple[re.Pattern[str], str, str]
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # More digits than any quantity has: 2^63 has 19.
 _WHOLE = r"[0-9]{1,19}"
@@ -216,6 +217,26 @@ def parse_addresses(text: str) -> list[str]:
     """Return the addresses of a text such as ``broker1:9092,broker2:9092``. Raises QuantityError."""
     what = "a list of host:port, such as broker1:9092,broker2:9092"
     return _list(text, lambda part: part if _address(part, 1) else None, what, _ADDRESS_FIXES)
+
+
+def parse_machines(text: str) -> list[IpAddress]:
+    """Return the addresses of a text such as ``10.0.0.5,fd00::5``, each that of one machine. Raises QuantityError."""
+    return _list(text, machine_address, "a list of addresses of machines, such as 10.0.0.5,fd00::5")
+
+
+def machine_address(text: str) -> IpAddress | None:
+    """Return the address of one machine; None for other texts, and for addresses that no machine has for itself."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if "%" in text:
+        # The number of a link is that of one machine alone, and any text could follow.
+        return None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        # What a server sees that listens for both kinds.
+        address = address.ipv4_mapped
+    return None if address.is_unspecified or address.is_multicast else address
 
 
 def is_url(text: str) -> bool:

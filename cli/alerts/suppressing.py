@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import click
 from headroom.alerts.delivery.suppression import Silence, SuppressionAction, SuppressionRecord, Suppressions
 from headroom.schemas.alerts import AlertEvent, AlertState
 from headroom.schemas.config import Settings
+from headroom.schemas.environment import user_name
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_EVENTS
 from headroom.schemas.text.amounts import moment_text
@@ -197,18 +197,17 @@ def _new_record(action: SuppressionAction, by: str | None, note: str) -> Suppres
         severity=None,
         starts_ms=None,
         ends_ms=None,
-        by=by or _login_name(),
+        by=by or _user_name(),
         note=note,
         mark_ms=now_ms(),
     )
 
 
-def _login_name() -> str:
-    try:
-        return getpass.getuser()
-    # The user id has no name, as in containers. Which of the two errors is raised depends on the version of Python.
-    except (OSError, KeyError):
-        raise HeadroomError("--by", "is needed, for this user has no name", "Give it: --by NAME.") from None
+def _user_name() -> str:
+    user = user_name()
+    if user is None:
+        raise HeadroomError("--by", "is needed, for this user has no name", "Give it: --by NAME.")
+    return user
 
 
 def _active_alert(alerts: Sequence[CurrentAlert], alert_id: str) -> CurrentAlert:

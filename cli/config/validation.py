@@ -16,6 +16,7 @@ from headroom.schemas.config import (
     AlertSettings,
     BalanceSettings,
     CollectSettings,
+    DashboardSettings,
     KafkaSettings,
     SecurityProtocol,
     Settings,
@@ -32,8 +33,10 @@ from headroom.schemas.quantities import (
     parse_addresses,
     parse_heap_bytes,
     parse_id,
+    parse_machines,
     parse_names,
     parse_window,
+    strip,
 )
 
 
@@ -67,6 +70,15 @@ class Range:
         return None
 
 
+# Names of headers, as HTTP has them, and those whose values come from whoever asks, or are no user.
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_OF_CLIENTS = (
+    "accept accept-charset accept-encoding accept-language authorization cache-control connection content-encoding "
+    "content-length content-type cookie date dnt expect forwarded from host if-modified-since if-none-match "
+    "keep-alive last-event-id origin pragma priority range referer te transfer-encoding upgrade "
+    "upgrade-insecure-requests user-agent via x-forwarded-for x-forwarded-host x-forwarded-port x-forwarded-proto "
+    "x-real-ip x-requested-with"
+)
 # A year: a longer wait is a typing error, and too long for the timers of Python and of the JVM.
 _MAX_WAIT_S = 366 * 86_400
 # Limits of Kafka's settings that are 32-bit and 64-bit integers.
@@ -226,8 +238,7 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
         ("metrics", "listen"), settings.metrics.address(), partial(parse_address, least_port=0)
     ):
         yield SettingError(error.key, f"{error.rule}, nor off", 'Write it as "127.0.0.1:9644".')
-    yield from quantity_errors(("dashboard", "listen"), settings.dashboard.listen, partial(parse_address, least_port=0))
-    yield from duplicate_secrets("dashboard", settings.dashboard, "token")
+    yield from _dashboard(settings.dashboard)
     yield from _store(settings.store)
     for section in ("elections", "reassign", "balance"):
         yield from quantity_errors((section, "window"), getattr(settings, section).window, parse_window)
@@ -243,6 +254,26 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
         yield from quantity_errors(("collect", "endpoints"), address, parse_address, f"broker {broker}: ")
     yield from _goals(settings.balance)
     yield from _heap(settings.spark)
+
+
+def _dashboard(dashboard: DashboardSettings) -> Iterator[SettingError]:
+    """Yield errors of the page, and of every way in which somebody could name another user than the proxy does."""
+    yield from quantity_errors(("dashboard", "listen"), dashboard.listen, partial(parse_address, least_port=0))
+    yield from duplicate_secrets("dashboard", dashboard, "token")
+    header, proxies = strip(dashboard.proxy_user_header), strip(dashboard.trusted_proxies)
+    header_key, proxies_key = ("dashboard", "proxy_user_header"), ("dashboard", "trusted_proxies")
+    if header and not _HEADER.fullmatch(header):
+        yield SettingError(header_key, "must be the name of a header", "Write one such as X-Forwarded-User.")
+    elif header.lower() in _OF_CLIENTS.split() or header.lower().startswith("sec-"):
+        rule = "is a header that browsers or proxies use for something else, so that it names no user"
+        yield SettingError(header_key, rule, "Have the proxy set one of its own, such as X-Forwarded-User.")
+    if header and not proxies:
+        rule = "is empty, while dashboard.proxy_user_header is set: whoever sends that header would be trusted"
+        yield SettingError(proxies_key, rule, "Name the addresses of the proxies, such as 10.0.0.5.")
+    if proxies and not header:
+        rule = "is not set, while dashboard.trusted_proxies is: nothing would be read from these proxies"
+        yield SettingError(header_key, rule, "Name the header in which they name the user, such as X-Forwarded-User.")
+    yield from quantity_errors(proxies_key, proxies, parse_machines)
 
 
 def _goals(balance: BalanceSettings) -> Iterator[SettingError]:

@@ -15,7 +15,7 @@ from headroom.cli.common.stopping import end_with_parent
 from headroom.cli.config.several_files import load_clusters
 from headroom.cluster.secrets import secret
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.quantities import parse_address
+from headroom.schemas.quantities import parse_address, parse_machines, strip
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.locations import local_path
 
@@ -31,8 +31,9 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     """Serve one page about the moves of all clusters in a store, until Ctrl-C.
 
     It reads the tables alone, so that it also opens a store that was copied elsewhere, at any moment of it. It listens
-    on this machine only, unless a token is set (dashboard.token). With a token it also carries out the commands that it
-    shows: it runs them, first without --execute, and after a yes with it. Without one it changes nothing.
+    on this machine only, unless a token is set (dashboard.token), or a proxy that names users
+    (dashboard.trusted_proxies). With one of them it also carries out the commands that it shows: it runs them, first
+    without --execute, and after a yes with it. Otherwise it changes nothing.
 
     \b
     Example:  headroom dashboard --open
@@ -46,11 +47,15 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     # Only here: FastAPI takes a second, which no other command waits for.
     from headroom.dashboard.acting.actions import Actions
     from headroom.dashboard.app import create_app
-    from headroom.dashboard.security import allowed_hosts, is_loopback
+    from headroom.dashboard.security import TrustedProxies, allowed_hosts, is_loopback
     from headroom.dashboard.server import bind, open_browser, serve, url_of
     from headroom.dashboard.site import Site
 
-    if token is None and not is_loopback(host):
+    header, proxies = strip(settings.proxy_user_header), None
+    if header:
+        proxies = TrustedProxies(header, parse_machines(settings.trusted_proxies))
+    has_users = token is not None or proxies is not None
+    if not has_users and not is_loopback(host):
         raise HeadroomError(
             f"dashboard.listen {host}:{port}",
             "lets other machines read the page, and no token is set",
@@ -60,11 +65,11 @@ def dashboard(configs: tuple[str, ...], listen: tuple[str, int] | None, to_open:
     url = url_of(bound)
     store_path = local_path(clusters.settings.store.path)
     actions = None
-    if token is not None and store_path is not None:
+    if has_users and store_path is not None:
         actions = Actions(store_path, lambda arguments: headroom_command(*arguments), now_ms)
     site = Site([WatchedCluster(clusters.settings, clusters.config), *clusters.others], actions=actions)
     names = [name for one in settings.hosts.split(",") if (name := one.strip())]
-    app = create_app(site, allowed_hosts(host, names), token)
+    app = create_app(site, allowed_hosts(host, names), token, proxies)
 
     def on_started() -> None:
         echo(f"Dashboard: {url}  store: {clusters.settings.store.path}  stop: Ctrl-C")

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from headroom.dashboard.acting import worker
-from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
+from headroom.dashboard.acting.allowed import PLAN_FILE, AllowedCommand, is_allowed
+from headroom.dashboard.acting.curve import ProposalCurve, curve_of
 from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.acting.worker import (
     OUTPUT_FILE,
@@ -38,7 +39,7 @@ from headroom.dashboard.acting.worker import (
     take_lock,
     write_json,
 )
-from headroom.schemas.environment import STARTED_BY
+from headroom.schemas.environment import STARTED_BY, USER
 from headroom.schemas.errors import HeadroomError
 
 # Below the tables.
@@ -95,7 +96,9 @@ class ChosenAction:
     Attributes:
         action_id: its id.
         offer: its cluster and command.
+        text: the command as a shell would run it.
         made_ms: when it was chosen, epoch milliseconds.
+        by: who has chosen it, as a proxy has named them; None if none has.
         progress: how far it is.
         look: output of the look; empty if there was none, or it was not read.
         output: output of the change so far; empty if it was not read.
@@ -104,11 +107,14 @@ class ChosenAction:
             known yet.
         is_stopping: whether its command was asked to stop.
         goes_on: whether the same can be carried out again, and goes on where it was interrupted.
+        curve: curve of the proposal that it has made; None if it has made none, or it was not read.
     """
 
     action_id: str
     offer: CommandOffer
+    text: str
     made_ms: int
+    by: str | None
     progress: ActionProgress
     look: str = ""
     output: str = ""
@@ -116,6 +122,7 @@ class ChosenAction:
     change_text: str | None = None
     is_stopping: bool = False
     goes_on: bool = False
+    curve: ProposalCurve | None = None
 
 
 class Actions:
@@ -136,8 +143,13 @@ class Actions:
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
 
-    def begin(self, offer: CommandOffer) -> str:
+    def begin(self, offer: CommandOffer, user: str | None = None, plan: str | None = None) -> str:
         """Choose a command: look at what it would change. Nothing is changed.
+
+        Args:
+            offer: the command with its cluster.
+            user: who has chosen it; None: whoever has the token.
+            plan: text of a plan that was given with it; None if none was.
 
         Raises:
             HeadroomError: too many are running, or the folder cannot be written.
@@ -150,16 +162,20 @@ class Actions:
                 "cluster": offer.cluster,
                 "words": offer.command.words,
                 "config": offer.command.config,
+                "plan_digest": offer.command.plan_digest,
                 "made_ms": self._clock_ms(),
+                "by": user,
             }
             try:
                 # Outputs name brokers and topics.
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._require_own()
                 folder.mkdir()
+                if plan is not None:
+                    (folder / PLAN_FILE).write_text(plan, encoding="utf-8")
                 write_json(folder / _ACTION_FILE, record)
                 if offer.command.looks_first:
-                    self._start(folder / _LOOK, offer.command.look(folder))
+                    self._start(folder / _LOOK, offer.command.look(folder), user)
             except OSError as error:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise self._not_written(error) from None
@@ -169,8 +185,12 @@ class Actions:
             self._forget_old(action_id)
             return action_id
 
-    def change(self, action_id: str) -> None:
+    def change(self, action_id: str, user: str | None = None) -> None:
         """Carry an action out, once; one that was interrupted goes on if it can.
+
+        Args:
+            action_id: its id.
+            user: who has said yes to it; None: whoever has the token.
 
         Raises:
             LookupError: there is no such action.
@@ -195,7 +215,7 @@ class Actions:
                 )
             self._require_room()
             try:
-                self._start(_change_folder(folder, number), arguments)
+                self._start(_change_folder(folder, number), arguments, user)
             except FileExistsError:
                 raise HeadroomError("This action", "is being carried out already", "Load its page again.") from None
             except OSError as error:
@@ -234,7 +254,21 @@ class Actions:
         if action_id not in self._names():
             raise LookupError(action_id)
         action, folder = self._state(action_id), self._folder / action_id
-        return replace(action, look=_output(folder / _LOOK), output=_output(_last_change(folder)))
+        outputs = _output(folder / _LOOK), _output(_last_change(folder))
+        return replace(action, look=outputs[0], output=outputs[1], curve=curve_of(folder))
+
+    def plan_of(self, action_id: str) -> str:
+        """Return the plan that was given with an action; empty if none was, or it was removed since.
+
+        Raises:
+            LookupError: there is no such action.
+        """
+        if action_id not in self._names():
+            raise LookupError(action_id)
+        try:
+            return (self._folder / action_id / PLAN_FILE).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return ""
 
     def _state(self, action_id: str) -> ChosenAction:
         """Return an action without its outputs.
@@ -245,15 +279,16 @@ class Actions:
         folder = self._folder / action_id
         record = _read_json(folder / _ACTION_FILE)
         try:
-            command = AllowedCommand(tuple(record["words"]), record["config"])
+            command = AllowedCommand(tuple(record["words"]), record["config"], record.get("plan_digest"))
             offer, made_ms = CommandOffer(record["cluster"], command), _number(record, "made_ms")
-            is_allowed = allowed_command(command.text, command.config) == command
+            may_run = is_allowed(command)
         except (LookupError, TypeError, ValueError, AttributeError):
             # It is not there, or damaged.
             raise LookupError(action_id) from None
-        if made_ms is None or not is_allowed:
+        if made_ms is None or not may_run:
             raise LookupError(action_id)
-        change, change_text = _last_change(folder), command.change_text(folder)
+        by = record.get("by") if isinstance(record.get("by"), str) else None
+        change, change_text, text = _last_change(folder), command.change_text(folder), command.text_in(folder)
         if change.exists():
             progress, exit_code = self._end_of(
                 change, ActionProgress.CHANGING, ActionProgress.DONE, ActionProgress.FAILED
@@ -264,7 +299,9 @@ class Actions:
             return ChosenAction(
                 action_id,
                 offer,
+                text,
                 made_ms,
+                by,
                 progress,
                 exit_code=exit_code,
                 change_text=change_text,
@@ -282,7 +319,7 @@ class Actions:
             progress = ActionProgress.OUTDATED
         if progress is ActionProgress.SHOWN and change_text is None:
             progress = ActionProgress.NOTHING
-        return ChosenAction(action_id, offer, made_ms, progress, exit_code=exit_code, change_text=change_text)
+        return ChosenAction(action_id, offer, text, made_ms, by, progress, exit_code=exit_code, change_text=change_text)
 
     def all(self) -> list[ChosenAction]:
         """Return all actions that are kept, without their outputs, the last chosen one first."""
@@ -310,7 +347,7 @@ class Actions:
         if not is_own or _others_can_replace(store):
             raise PermissionError(errno.EPERM, "others can write there", str(self._folder))
 
-    def _start(self, folder: Path, arguments: Sequence[str]) -> None:
+    def _start(self, folder: Path, arguments: Sequence[str], user: str | None) -> None:
         """Start a worker in a new folder; only one caller can make it, of all servers of a store.
 
         Raises:
@@ -328,7 +365,7 @@ class Actions:
             raise
         try:
             made.rename(folder)
-            self._start_worker(folder, lock, arguments)
+            self._start_worker(folder, lock, arguments, user)
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
             if folder.exists():
@@ -338,8 +375,11 @@ class Actions:
             # The worker has it open.
             os.close(lock)
 
-    def _start_worker(self, folder: Path, lock: int, arguments: Sequence[str]) -> None:
-        environment = {name: value for name, value in os.environ.items() if name != STARTED_BY}
+    def _start_worker(self, folder: Path, lock: int, arguments: Sequence[str], user: str | None) -> None:
+        environment = {name: value for name, value in os.environ.items() if name not in (STARTED_BY, USER)}
+        if user is not None:
+            # The journal and acknowledgements have it as their author.
+            environment[USER] = user
         # No module of the working directory comes before those of Python and of Headroom.
         environment["PYTHONSAFEPATH"] = "1"
         command = self._command_line(arguments)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headroom.dashboard.acting.made import MADE_PLAN, MADE_PROPOSAL, Making
@@ -13,6 +14,9 @@ from headroom.dashboard.acting.made import MADE_PLAN, MADE_PROPOSAL, Making
 # Ids and names; no option, and no path to elsewhere.
 _ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _LONGEST = 2000
+# Name of a plan that somebody has given, in the folder of its action.
+PLAN_FILE = "plan.json"
+_PLAN = ("plan",)
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
     ),
     ("migration", "shield"): CommandRule({"--name": True, "--off": False}, needs=("--name",)),
     ("migration", "cancel"): CommandRule({"--name": True}, needs=("--name",)),
-    ("plan",): CommandRule(
+    _PLAN: CommandRule(
         {
             "--topics": True,
             "--to-brokers": True,
@@ -86,6 +90,7 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
             "--max-throttle": True,
             "--window": True,
             "--throttle": True,
+            "--log-dirs-throttle": True,
             "--finish-within": True,
         },
         asks=True,
@@ -117,10 +122,12 @@ class AllowedCommand:
     Attributes:
         words: its words after ``headroom``, without settings file and ``--execute``.
         config: settings file; None: the default one.
+        plan_digest: digest of a plan that somebody has given, which is in the folder of the action; None: it has none.
     """
 
     words: tuple[str, ...]
     config: str | None
+    plan_digest: str | None = None
 
     @property
     def looks_first(self) -> bool:
@@ -139,7 +146,7 @@ class AllowedCommand:
             folder: folder of the action, for what it makes.
         """
         files = [] if self._making is None else self._making.arguments(folder)
-        return [*self._with_config(), *files]
+        return [*self._with_config(folder), *files]
 
     def change(self, folder: Path) -> list[str] | None:
         """Return the arguments that change it, without a question; None if there is nothing to carry out.
@@ -152,8 +159,17 @@ class AllowedCommand:
 
     @property
     def text(self) -> str:
-        """Return the command that a shell would run for the same."""
-        return shlex.join(["headroom", *(self._with_config() if self.is_made else self._with_execute(self.words))])
+        """Return the command that a shell would run for the same, where a plan that was given is."""
+        return self.text_in(Path())
+
+    def text_in(self, folder: Path) -> str:
+        """Return the command that a shell would run for the same.
+
+        Args:
+            folder: folder of the action, with a plan that was given.
+        """
+        words = self._with_config(folder) if self.is_made else self._with_execute(self.words)
+        return shlex.join(["headroom", *words])
 
     def change_text(self, folder: Path) -> str | None:
         """Return the command that a shell would run to carry it out; None if there is nothing to carry out.
@@ -165,7 +181,9 @@ class AllowedCommand:
         return None if words is None else shlex.join(["headroom", *self._with_execute(words)])
 
     def forget_made(self, folder: Path) -> None:
-        """Remove what it has made in the folder of its action."""
+        """Remove what it has made in the folder of its action, and a plan that was given."""
+        with suppress(OSError):
+            (folder / PLAN_FILE).unlink(missing_ok=True)
         if self._making is not None:
             self._making.forget(folder)
 
@@ -183,8 +201,9 @@ class AllowedCommand:
     def _with_execute(self, words: Sequence[str]) -> list[str]:
         return [*words, *self._config(), *(["--execute"] if self.looks_first else [])]
 
-    def _with_config(self) -> list[str]:
-        return [*self.words, *self._config()]
+    def _with_config(self, folder: Path) -> list[str]:
+        given = [] if self.plan_digest is None else [str(folder / PLAN_FILE)]
+        return [*self.words, *given, *self._config()]
 
     def _config(self) -> list[str]:
         return [] if self.config is None else ["--config", self.config]
@@ -220,6 +239,13 @@ def allowed_command(text: str, config: str | None) -> AllowedCommand | None:
     except (ValueError, LookupError):
         return None
     return None if kept is None else AllowedCommand((*words[1 : 1 + length], *kept), config)
+
+
+def is_allowed(command: AllowedCommand) -> bool:
+    """Return whether the page carries out a command that was read back from the folder of its action."""
+    own = replace(command, plan_digest=None)
+    reads_plan = command.words[: len(_PLAN)] == _PLAN
+    return allowed_command(own.text, own.config) == own and (command.plan_digest is None or reads_plan)
 
 
 def _own_words(words: Sequence[str], rule: CommandRule, config: str | None) -> list[str] | None:

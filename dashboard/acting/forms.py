@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ class ActionForm:
         submit: text of its button.
         groups: its fields.
         needs: names of fields of which at least one is given; empty: none has to be.
+        takes_plan: whether a plan is given with it.
     """
 
     title: str
@@ -63,13 +64,15 @@ class ActionForm:
     submit: str
     groups: Sequence[FormGroup]
     needs: Sequence[str] = ()
+    takes_plan: bool = False
 
-    def command(self, values: Mapping[str, str], config: str | None) -> AllowedCommand:
+    def command(self, values: Mapping[str, str], config: str | None, plan_digest: str | None = None) -> AllowedCommand:
         """Return the command with the values of the form; whether they make sense, the command itself says.
 
         Args:
             values: values by name of the field; what is empty is not given.
             config: settings file of the cluster.
+            plan_digest: digest of the plan that is given with it; None if none is.
 
         Raises:
             HeadroomError: there is no such field, or a value that no option can have.
@@ -93,14 +96,14 @@ class ActionForm:
         command = self._read(words, config)
         if command is None:
             raise HeadroomError(self.title, "has more text than a command can have", "Name fewer topics.")
-        return command
+        return replace(command, plan_digest=plan_digest)
 
     def _read(self, words: Sequence[str], config: str | None) -> AllowedCommand | None:
         return allowed_command(shlex.join(["headroom", *self.words, *words]), config)
 
     def values(self, command: AllowedCommand) -> dict[str, str] | None:
         """Return the values of a command by name of the field; None if it is not of this form."""
-        if command.words[: len(self.words)] != self.words:
+        if command.words[: len(self.words)] != self.words or self.takes_plan is (command.plan_digest is None):
             return None
         fields = {field.option: field for group in self.groups for field in group.fields}
         values: dict[str, str] = {}
@@ -116,12 +119,21 @@ class ActionForm:
 
 _TOPICS = FormField("--topics", "Topics", "names such as orders,payments; empty: all")
 _FINISH = FormField("--finish-within", "Finish within", "a duration such as 2h")
+_DIRECTORIES = FormField("--log-dirs-throttle", "Between directories", "a rate such as 50MB, of each broker")
+_HOW_FAST = (
+    FormField("--throttle", "Throttle", "a rate such as 50MB; empty: the recommended one"),
+    _FINISH,
+    FormField("--max-throttle", "Throttle at most", "a rate such as 50MB; batches are cut to fit it"),
+    FormField("--batches", "Batches", "a number, or auto"),
+    FormField("--window", "No batch longer than", "a window such as 22:00-06:00 Europe/Berlin"),
+)
 
 
 class FormName(str, Enum):
     """The forms, by their paths."""
 
     MOVE = "move"
+    FILE = "file"
     BALANCE = "balance"
 
 
@@ -145,18 +157,18 @@ FORMS: Mapping[FormName, ActionForm] = {
                     FormField("--disable-rack-aware", "Ignore racks"),
                 ),
             ),
-            FormGroup(
-                "How fast",
-                (
-                    FormField("--throttle", "Throttle", "a rate such as 50MB; empty: the recommended one"),
-                    _FINISH,
-                    FormField("--max-throttle", "Throttle at most", "a rate such as 50MB; batches are cut to fit it"),
-                    FormField("--batches", "Batches", "a number, or auto"),
-                    FormField("--window", "No batch longer than", "a window such as 22:00-06:00 Europe/Berlin"),
-                ),
-            ),
+            FormGroup("How fast", _HOW_FAST),
         ),
         needs=("drain", "replace", "to_brokers", "replication_factor", "reorder"),
+    ),
+    FormName.FILE: ActionForm(
+        "Move from a file",
+        "A plan that you have is checked and priced: throttle, time, bottleneck, batches, and what a leader switch "
+        "would do to it. Nothing is changed before you have seen it.",
+        ("plan",),
+        "Show the plan",
+        (FormGroup("How fast", (*_HOW_FAST, _DIRECTORIES)),),
+        takes_plan=True,
     ),
     FormName.BALANCE: ActionForm(
         "Balance",

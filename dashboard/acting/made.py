@@ -49,8 +49,13 @@ def _run_of_plan(folder: Path) -> Sequence[str] | None:
     return None if options is None else ["reassign", "run", "--batches-dir", str(folder / _BATCHES), *options]
 
 
+def proposal_file(folder: Path) -> Path:
+    """Return the file of the proposal that was made in the folder of an action, if one was."""
+    return folder / _PROPOSAL / "proposal.json"
+
+
 def _run_of_proposal(folder: Path) -> Sequence[str] | None:
-    options = _read_once(folder / _PROPOSAL / "proposal.json", _options_of_proposal)
+    options = _read_once(proposal_file(folder), _options_of_proposal)
     return None if options is None else ["balance", "run", str(folder / _PROPOSAL), *options]
 
 

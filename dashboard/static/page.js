@@ -3,6 +3,8 @@
 
 const body = document.body;
 const status = document.getElementById("status");
+const zone = document.getElementById("zone");
+let said = "";
 // This machine's clock may differ from the server's.
 let aheadMs = Date.now() - Number(body.dataset.nowMs);
 let lastAnswerMs = Date.now();
@@ -106,28 +108,24 @@ function follow() {
 }
 
 // A time that is played goes on in the address too, so that stopping, reloading or sending it keeps the moment.
-let playing = false;
-
 function played(message) {
   const stop = document.querySelector("[data-stop]");
   if (!stop) return;
+  const [playing, stopped] = [new URL(location), new URL(stop.href)];
   if (!message.is_playing) {
-    if (playing) location.assign(new URL(stop.href).pathname);
-    return;
+    stopped.searchParams.delete("at");
+    return location.assign(stopped);
   }
-  playing = true;
-  for (const [link, keep] of [[stop, false], [location, true]]) {
-    const url = new URL(link.href);
-    url.searchParams.set("at", message.at);
-    if (keep) history.replaceState(null, "", url);
-    else link.href = url;
-  }
-  const input = document.querySelector('#controls [name="at"]');
-  if (input && input !== document.activeElement) input.value = new Date(message.at).toISOString().slice(0, 19);
+  for (const url of [playing, stopped]) url.searchParams.set("at", message.at);
+  history.replaceState(null, "", playing);
+  stop.href = stopped;
+  const input = document.querySelector("#controls [name=at]");
+  if (input !== document.activeElement) input.value = new Date(message.at).toISOString().slice(0, 19);
 }
 
 function tick() {
   writeTimes(document);
+  if (zone) write(zone, isLocal() ? "Times: local" : "Times: UTC");
   if (waiting.size) show({});
   const lost = body.dataset.events && Date.now() - lastAnswerMs > LATE_MS;
   body.classList.toggle("lost", Boolean(lost));
@@ -181,19 +179,22 @@ document.addEventListener("click", (event) => {
   if (button.dataset.post) post(button, button.dataset.post, {});
   if (button.hasAttribute("data-zone")) {
     try { localStorage.setItem("zone", isLocal() ? "utc" : "local"); } catch { return; }
-    showZone();
-    writeTimes(document);
+    tick();
   }
 });
 document.addEventListener("submit", (event) => {
   event.preventDefault();
   const form = event.target;
   if (form.dataset.keep) go(form);
-  else if (form.dataset.choose) {
-    const content = { cluster: form.dataset.cluster, values: Object.fromEntries(new FormData(form)) };
-    post(form.querySelector("[type=submit]"), form.dataset.choose, content);
-  }
+  else if (form.dataset.choose) choose(form);
 });
+
+// What a form makes is chosen; a file is sent as its text.
+async function choose(form) {
+  const values = Object.fromEntries(new FormData(form));
+  for (const [name, value] of Object.entries(values)) if (value instanceof File) values[name] = await value.text();
+  post(form.querySelector("[type=submit]"), form.dataset.choose, { cluster: form.dataset.cluster, values });
+}
 
 const posted = new Set();
 
@@ -219,21 +220,12 @@ async function post(button, path, content) {
   posted.delete(key);
 }
 
-let said = "";
-
 function say(text) {
   said = text;
   tick();
 }
 
-function showZone() {
-  const zone = document.getElementById("zone");
-  if (!zone) return;
-  zone.hidden = false;
-  zone.textContent = isLocal() ? "Times: local" : "Times: UTC";
-}
-
-showZone();
+if (zone) zone.hidden = false;
 follow();
 tick();
 setInterval(tick, 1000);

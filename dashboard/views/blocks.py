@@ -178,6 +178,7 @@ class DataTable:
         rows: all rows, in the table's own order; a page shows some of them.
         empty: text in place of no rows.
         note: text below the title; empty if there is none.
+        older: address of the rows before these, which the table does not have; None if it has all.
     """
 
     name: str
@@ -186,6 +187,7 @@ class DataTable:
     rows: Sequence[Row]
     empty: str = "None."
     note: str = ""
+    older: str | None = None
 
     def sorted_rows(self, sort: str | None) -> Sequence[Row]:
         """Return all rows, sorted by a column; unknown values last. A column that it does not have sorts nothing."""

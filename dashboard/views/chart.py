@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pygal
 
-from headroom.schemas.text.amounts import clock_text, rate_text
+from headroom.schemas.text.amounts import clock_text, percent_text, rate_text
 
 _WIDTH, _HEIGHT = 900, 280
 # Distances of labels on the time axis, and how many there are at most.
@@ -15,6 +15,8 @@ _STEPS_MS = tuple(s * 1000 for s in (5, 10, 30, 60, 300, 600, 1800, 3600, 10_800
 _MOST_LABELS = 8
 # Annotations of a kind along the axis.
 _MOST_ANNOTATIONS = 120
+# Points of a line over actions; more are not seen.
+_MOST_POINTS = 500
 # What is this near to the first or last point is annotated there.
 _NEAR_MS = 30_000
 # Beyond any rate, size and time.
@@ -39,15 +41,29 @@ class ChartLine(NamedTuple):
 
 
 class ChartAnnotations(NamedTuple):
-    """Points of time that a chart annotates, of one kind.
+    """Points of the axis that a chart annotates, of one kind.
 
     Attributes:
         title: title in the legend.
-        times_ms: the points of time, epoch milliseconds.
+        at: the points: of time, epoch milliseconds.
     """
 
     title: str
-    times_ms: Sequence[int]
+    at: Sequence[int]
+
+
+class ChartAxis(NamedTuple):
+    """The lower axis of a chart.
+
+    Attributes:
+        values: the points at which lines have values, in order.
+        labels: points that are named.
+        text: returns the name of a point.
+    """
+
+    values: Sequence[int]
+    labels: Sequence[int]
+    text: Callable[[float], str]
 
 
 def over_time(
@@ -72,8 +88,38 @@ def over_time(
     lines = [line._replace(values=[_finite(value) for value in line.values]) for line in lines]
     values = [value for line in lines for value in line.values if value is not None]
     least, most = min(values, default=0.0), max(values, default=1.0)
-    lowest, highest = (0.0, 1.05 * most) if from_zero else (least, most)
-    shown = _within(annotations, times_ms)
+    bounds = (0.0, 1.05 * most) if from_zero else (least, most)
+    axis = ChartAxis(times_ms, _labels(times_ms), axis_clock)
+    y_labels = None if from_zero else _labels([round(least), round(most)])
+    return _drawn(title, axis, lines, text, _within(annotations, times_ms), bounds, y_labels)
+
+
+def over_actions(title: str, lines: Sequence[ChartLine], chosen: int) -> str:
+    """Return the picture of shares over the number of actions, from none on, as SVG.
+
+    Args:
+        title: what it shows, for those who do not see it.
+        lines: lines of shares, 0 to 1, the one in front last; a value for no action, and for each further one.
+        chosen: number of actions that are chosen, which gets an upright line.
+    """
+    most = len(lines[0].values) - 1
+    step, thin = max(1, round(most / _MOST_LABELS)), max(1, most // _MOST_POINTS)
+    shown = sorted({*range(0, most, thin), most, chosen})
+    thinned = [line._replace(values=[line.values[n] for n in shown]) for line in lines]
+    axis = ChartAxis(shown, list(range(0, most + 1, step)), lambda number: f"{number:,.0f}")
+    return _drawn(title, axis, thinned, percent_text, [ChartAnnotations("chosen", [chosen])], (0.0, 1.0), None)
+
+
+def _drawn(
+    title: str,
+    axis: ChartAxis,
+    lines: Sequence[ChartLine],
+    text: Callable[[float], str],
+    shown: Sequence[ChartAnnotations],
+    bounds: tuple[float, float],
+    y_labels: Sequence[int] | None,
+) -> str:
+    lowest, highest = bounds
     chart = pygal.XY(
         width=_WIDTH,
         height=_HEIGHT,
@@ -84,22 +130,22 @@ def over_time(
         disable_xml_declaration=True,
         pretty_print=False,
         show_dots=False,
-        include_x_axis=from_zero,
+        include_x_axis=y_labels is None,
         legend_at_bottom=True,
         legend_at_bottom_columns=len(lines) + len(shown),
         truncate_legend=-1,
         value_formatter=text,
-        x_value_formatter=axis_clock,
-        x_labels=_labels(times_ms),
-        range=(lowest, highest),
-        y_labels=None if from_zero else _labels([round(least), round(most)]),
+        x_value_formatter=axis.text,
+        x_labels=axis.labels,
+        range=bounds,
+        y_labels=y_labels,
         margin=4,
     )
     for line in lines:
-        points = list(zip(times_ms, line.values, strict=True))
+        points = list(zip(axis.values, line.values, strict=True))
         chart.add(line.title, points, fill=line.is_area, allow_interruptions=True, show_dots=line.has_dots)
     for annotation in shown:
-        upright = [point for ms in annotation.times_ms for point in ((ms, lowest), (ms, highest), (ms, None))]
+        upright = [point for x in annotation.at for point in ((x, lowest), (x, highest), (x, None))]
         chart.add(annotation.title, upright, allow_interruptions=True)
     # The library numbers the colours by the order of the lines; annotations have those of their kind in every chart.
     classes = {

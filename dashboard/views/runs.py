@@ -36,6 +36,7 @@ _ACTION_COLUMNS = (
     DataColumn("made_ms", "chosen", Kind.MOMENT),
     DataColumn("command", "command", link="url"),
     DataColumn("progress", "progress", Kind.STATE, tones=_PROGRESS_TONES),
+    DataColumn("by", "by", none=""),
     DataColumn("action_id", "id"),
 )
 _MOVING_COMMANDS = ("reassign run", "reassign rollback")
@@ -58,24 +59,6 @@ _STEP_COLUMNS = (
     DataColumn("after", "after", none="–", text_key="after_text"),
     DataColumn("by", "by"),
 )
-# By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
-_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms, max(last_ms) AS last_ms,
-        sum(steps) AS steps, sum(failed) AS failed,
-        CASE last_value(state ORDER BY last_seq) FILTER (WHERE step = 'run')
-            WHEN 'done' THEN 'done'
-            WHEN 'intended' THEN 'not ended'
-            WHEN 'undone' THEN 'ended early'
-            WHEN 'failed' THEN 'ended early'
-            ELSE CASE
-                WHEN bool_or(state = 'intended') THEN 'not ended'
-                WHEN bool_or(state = 'failed') THEN 'ended early'
-                ELSE 'done' END
-            END AS state
-    FROM (SELECT run_id, step, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms,
-            max(at_ms) AS last_ms, max(seq) AS last_seq, count(*) AS steps,
-            sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, last_value(state ORDER BY seq) AS state
-        FROM data WHERE {condition} GROUP BY run_id, step, subject)
-    GROUP BY run_id ORDER BY began_ms DESC, run_id"""
 _STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY at_ms, run_id, seq"
 
 
@@ -93,10 +76,14 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
         blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps, "It has no step."))
         if any(step["command"] in _MOVING_COMMANDS for step in steps):
             blocks.append(_taking_back(address.run, steps, site.watched(site.cluster(address)).config))
-    rows = site.tables.rows(ACTION_JOURNAL, _SQL.format(condition=condition)) or []
-    linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in rows]
+    newest = site.journal.newest(site.cluster(address), site.at_ms(address))
+    linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in newest.rows]
+    older = None
+    if newest.before_ms is not None:
+        older = address.url(View.RUNS, at=newest.before_ms, run=None, page=None)
     empty = "No command of Headroom has changed this cluster, by the journal of this store."
-    blocks.append(DataTable("runs", "Changes", _COLUMNS, linked, empty))
+    note = "" if older is None else f"The newest {len(linked):,} runs."
+    blocks.append(DataTable("runs", "Changes", _COLUMNS, linked, empty, note, older))
     if site.actions is not None:
         chosen, none = _actions_of(site, address), "No command was chosen here."
         blocks.append(DataTable("actions", "Chosen on this page", _ACTION_COLUMNS, chosen, none))
@@ -143,8 +130,9 @@ def _action_row(action: ChosenAction) -> Row:
     return {
         "action_id": action.action_id,
         "made_ms": action.made_ms,
-        "command": action.offer.command.text,
+        "command": action.text,
         "progress": action.progress.value,
+        "by": action.by,
         "url": f"/actions/{action.action_id}",
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import secrets
 import socket
@@ -14,6 +13,7 @@ from headroom.planning.reassignments.plan import plan_part
 from headroom.planning.reassignments.run.orders import KnownOrders, known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
 from headroom.schemas.config import Settings
+from headroom.schemas.environment import user_name
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms
 from headroom.streaming.store.single_instance import (
@@ -113,13 +113,9 @@ class RunSession:
 
 
 def author() -> str:
-    """Return user and host of this process: ``anna@host1``."""
-    try:
-        user = getpass.getuser()
-    # The user id has no name, as in containers. Which of the two errors is raised depends on the version of Python.
-    except (OSError, KeyError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+    """Return user and host of this process: ``anna@host1``; of a command of the page, its user there."""
+    user = user_name()
+    return f"{os.getuid() if user is None else user}@{socket.gethostname()}"
 
 
 def require_this_host(record: RecordedRun, force: bool) -> None:

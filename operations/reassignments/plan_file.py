@@ -13,9 +13,8 @@ from headroom.planning.reassignments.plan import (
     PLAN_VERSION,
     ReassignmentPlan,
     TargetAssignment,
-    parse_plan,
+    given_plan,
     plan_text,
-    proposed_part,
 )
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import is_id
@@ -67,11 +66,10 @@ def read_plan(file: Path, on_note: OnText) -> ReassignmentPlan:
     Raises:
         HeadroomError: the file cannot be read, or is no plan.
     """
-    text = read_text(file)
-    proposal = proposed_part(text, str(file))
-    if proposal is not None:
+    plan, is_generated = given_plan(read_text(file), str(file))
+    if is_generated:
         on_note(f"{file} is the output of --generate: its proposal counts, not its current replicas.")
-    return parse_plan(text if proposal is None else proposal, str(file))
+    return plan
 
 
 def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:

@@ -183,6 +183,20 @@ def proposed_part(text: str, subject: str) -> str | None:
     return proposal
 
 
+def given_plan(text: str, subject: str) -> tuple[ReassignmentPlan, bool]:
+    """Return the plan that somebody gives, and whether it is the proposal in the output of ``--generate``.
+
+    Args:
+        text: the plan, or the output of ``kafka-reassign-partitions.sh --generate``.
+        subject: name of the file, for errors.
+
+    Raises:
+        HeadroomError: the text is neither.
+    """
+    proposal = proposed_part(text, subject)
+    return parse_plan(text if proposal is None else proposal, subject), proposal is not None
+
+
 def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     """Return the plan in a text.
 

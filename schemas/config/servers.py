@@ -48,16 +48,23 @@ class DashboardSettings:
 
     Attributes:
         listen: listen address as ``host:port``. Port 0: a free port, printed at start. Beyond this machine it needs a
-            token.
+            token, or a proxy that names users.
         hosts: further names under which the page is opened, separated by commas, without a port, such as that of a
             proxy. A request under another name is refused.
         token: token that the page asks for. Set it with ``HEADROOM_DASHBOARD__TOKEN``. Whoever has it may also have
             the page carry out the commands that it shows. None: no token is needed, the page is read by whoever
             reaches its address, and changes nothing.
         token_file: file that contains only that token; None: not used.
+        proxy_user_header: header in which a proxy before the page names the user, such as ``X-Forwarded-User``;
+            empty: not used. Whoever is named there needs no token, and is the author of what the page carries out. It
+            counts from ``trusted_proxies`` alone, and they have to remove what browsers send under this name.
+        trusted_proxies: addresses of these proxies, separated by commas, such as ``10.0.0.5``. Whoever can connect from
+            them can be every user.
     """
 
     listen: str = "127.0.0.1:8600"
     hosts: str = ""
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
+    proxy_user_header: str = ""
+    trusted_proxies: str = ""

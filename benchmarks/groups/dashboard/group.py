@@ -15,13 +15,13 @@ opens the page.
   paged, and replaced by further ticks, in a store of its own.
 - ``dashboard_page_bytes``: page, style and script, compressed, with an empty store.
 - ``dashboard_memory_bytes``: resident memory after 8 clients have gone through the day for 10 minutes (`--replay-s`).
-- ``dashboard_wrong_numbers``: 200 figures of the API that differ from the tables, read by a query of their own.
+- ``dashboard_wrong_numbers``: 238 figures of the API that differ from the tables, read by a query of their own: of
+  every view in a store of its own, and of moves and throttles at 8 moments of the day.
 - ``dashboard_axe_violations``: serious and critical findings of axe in all views, light and dark.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import socket
 import subprocess
@@ -29,7 +29,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,21 +37,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from deltalake import DeltaTable, QueryBuilder
 
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups.dashboard.day_store import BROKERS, TICK_MS, DayStore, make_day
 from benchmarks.groups.dashboard.lag_store import make_hour
 from benchmarks.groups.dashboard.page_process import chromium, start_page
+from benchmarks.groups.dashboard.shown_figures import OF_ALL_VIEWS, OF_MOVE, wrong_figures
+from benchmarks.groups.dashboard.views_store import make_views
 from benchmarks.options.fields import AT_LEAST_ONE, COUNT, SECONDS, option
 from benchmarks.results import Figure, percentile
 from headroom.dashboard.address import View
 from headroom.schemas.keys import Role
-from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from tests.unit.builders.dashboard_store import CLUSTER, DashboardStore, new_replica
 from tests.unit.builders.throttle_status import partition, status
 
-_STARTS, _LOADS, _UPDATES, _FIGURES, _REPLAYING = 5, 10, 20, 200, 8
+_STARTS, _LOADS, _UPDATES, _MOMENTS, _REPLAYING = 5, 10, 20, 8, 8
 _WAIT_S, _REPLAY_EVERY_S = 30.0, 1.0
 _LONG_ROWS = 5000
 _DAY_MS = 86_400_000
@@ -89,7 +89,7 @@ def measure(on_progress: OnProgress, options: DashboardOptions) -> list[Figure]:
         empty_bytes = _page_bytes(stack.enter_context(_served(Path(folder) / "empty"))[1])
         figures.append(Figure("dashboard_page_bytes", empty_bytes, "bytes", 1))
         process, url = stack.enter_context(_served(store.path))
-        figures += [_range(url), _wrong_numbers(store, url)]
+        figures += [_range(url), _wrong_numbers(store, url, Path(folder) / "views", last_ms)]
         figures += _lag(Path(folder) / "lag", last_ms, options.lag_partitions)
         figures += _in_browser(browser, store, url, options, on_progress)
         figures.append(_memory(store, url, process, options.replay_s, on_progress))
@@ -160,52 +160,23 @@ def _lag(folder: Path, last_ms: int, partitions: int) -> list[Figure]:
     ]
 
 
-def _wrong_numbers(store: DayStore, url: str) -> Figure:
-    """Compare figures of the API with the tables, at random moments of the day."""
-    random_ = random.Random(2611)
+def _wrong_numbers(store: DayStore, url: str, views: Path, last_ms: int) -> Figure:
+    """Compare figures of every view with the tables, and those of a move at random moments of the day."""
     wrong = compared = 0
-    while compared < _FIGURES:
+    ticks_ms = make_views(views, last_ms)
+    with _served(views) as (_, views_url):
+        # Of the first tick no alert has ended.
+        for tick_ms in ticks_ms[1:]:
+            for one in OF_ALL_VIEWS:
+                wrong += wrong_figures(views, lambda path: _get(views_url + path), one, tick_ms)
+                compared += len(one.columns)
+    random_ = random.Random(2611)
+    for _ in range(_MOMENTS):
         tick_ms = store.last_ms - random_.randrange(_DAY_MS // TICK_MS) * TICK_MS
-        for view, table, path, name, columns in _COMPARED:
-            shown = json.loads(_get(f"{url}/api/v1/{view}?at={tick_ms}&rows={_LONG_ROWS}"))[table]["rows"]
-            wrong += _differing(shown, _rows(store, path, tick_ms, name), columns)
-            compared += len(columns)
+        for one in OF_MOVE:
+            wrong += wrong_figures(store.path, lambda path: _get(url + path), one, tick_ms)
+            compared += len(one.columns)
     return Figure("dashboard_wrong_numbers", wrong, "figures", compared)
-
-
-# View and table of the API, table of the store, name of a row in SQL, and columns that have the same key in both.
-_COMPARED = (
-    (
-        "moves",
-        "replicas",
-        REASSIGNMENT_PROGRESS.path,
-        "topic || '-' || \"partition\"",
-        ("remaining_bytes", "lag_offsets", "catch_up_bytes_per_s", "write_bytes_per_s", "eta_s", "leader"),
-    ),
-    (
-        "throttles",
-        "throttles",
-        THROTTLE_HEADROOM.path,
-        "'broker ' || broker || CASE role WHEN 'leader' THEN ' as leader' ELSE ' as destination' END",
-        ("throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s", "headroom_bytes_per_s", "eta_s"),
-    ),
-)
-
-
-def _rows(store: DayStore, table: str, tick_ms: int, name: str) -> list[Mapping[str, Any]]:
-    builder = QueryBuilder().register("data", DeltaTable(f"{store.path}/{table}"))
-    sql = f"SELECT *, {name} AS compared_name FROM data WHERE tick_ms = {tick_ms}"
-    return list(builder.execute(sql).read_all().to_struct_array().to_pylist())
-
-
-def _differing(shown: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> int:
-    """Return in how many columns any row differs; in all of them if a row is missing or too many."""
-    by_name = {row["compared_name"]: row for row in stored}
-    # A partition is named in one view, a broker and role in the other.
-    names = [row.get("name", row.get("subject")) for row in shown]
-    if sorted(names) != sorted(by_name):
-        return len(columns)
-    return sum(any(row[key] != by_name[name][key] for name, row in zip(names, shown, strict=True)) for key in columns)
 
 
 def _in_browser(

@@ -27,6 +27,8 @@ folder = sys.argv[1]
 signal.signal(signal.SIGINT, lambda *_: sys.exit(3))
 with open(f"{folder}/calls", "a") as calls:
     calls.write(" ".join(sys.argv[2:]) + "\\n")
+with open(f"{folder}/users", "a") as users:
+    users.write(os.environ.get("HEADROOM_USER", "") + "\\n")
 print("<b>one</b>\\x1b[31m", *sys.argv[2:], flush=True)
 def made(option):
     return sys.argv[sys.argv.index(option) + 1] if option in sys.argv else None
@@ -62,6 +64,11 @@ class Program:
 
     def calls(self) -> list[str]:
         file = self.folder / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def users(self) -> list[str]:
+        """Return for whom each call was made; nothing for whoever has the token."""
+        file = self.folder / "users"
         return file.read_text().splitlines() if file.exists() else []
 
     def waits(self, waits: bool = True) -> None:

@@ -22,7 +22,7 @@ from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.dashboard.acting.actions import Actions
 from headroom.dashboard.address import Address
 from headroom.dashboard.app import create_app
-from headroom.dashboard.security import allowed_hosts
+from headroom.dashboard.security import TrustedProxies, allowed_hosts
 from headroom.dashboard.site import Site
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertEvent
@@ -174,10 +174,16 @@ class DashboardStore:
         """Return the application at a time of the clock."""
         return create_app(self.site(at_ms), HOSTS, token)
 
-    def acting_app(self, token: str, clock_ms: Callable[[], int], command_line: CommandLine) -> FastAPI:
+    def acting_app(
+        self,
+        token: str | None,
+        clock_ms: Callable[[], int],
+        command_line: CommandLine,
+        proxies: TrustedProxies | None = None,
+    ) -> FastAPI:
         """Return the application that carries out commands, by a program in place of Headroom."""
         site = Site([self.watched(CLUSTER)], clock_ms, Actions(str(self.path), command_line, clock_ms))
-        return create_app(site, HOSTS, token)
+        return create_app(site, HOSTS, token, proxies)
 
     def client(self, at_ms: int = TICK_MS, token: str | None = None) -> Client:
         """Return a client of the application."""
@@ -189,14 +195,15 @@ class Client:
 
     Args:
         app: the application; an error of it is the answer that a browser gets.
+        peer: address that it connects from.
 
     Attributes:
         app: the application.
     """
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, peer: str = "127.0.0.1") -> None:
         self.app = app
-        transport = ASGITransport(app, raise_app_exceptions=False)
+        transport = ASGITransport(app, raise_app_exceptions=False, client=(peer, 40_000))
         self._client = AsyncClient(transport=transport, base_url="http://127.0.0.1:8600")
 
     def request(self, method: str, url: str, **more: Any) -> Response:

@@ -83,6 +83,8 @@ def test_every_key_can_be_given_in_the_environment(source: str, protocol: str, o
         ("alerts", "maintenance"): '[{"days": ["sat"], "at": "22:00", "lasts": "4h"}]',
         ("metrics", "listen"): "0.0.0.0:9644",
         ("dashboard", "listen"): "127.0.0.1:8601",
+        ("dashboard", "proxy_user_header"): "X-Forwarded-User",
+        ("dashboard", "trusted_proxies"): "10.0.0.5",
         ("alerts", "bootstrap_servers"): "c:3",
         ("spark", "driver_memory"): "7g",
         ("balance", "goals"): "disk",
@@ -269,6 +271,18 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None
             "localhost:70000",
             "'localhost:70000' is not host:port, such as broker1:9092, nor off",
         ),
+        (
+            "HEADROOM_DASHBOARD__PROXY_USER_HEADER",
+            "X-User",
+            "is empty, while dashboard.proxy_user_header is set: whoever sends that header would be trusted",
+        ),
+        (
+            "HEADROOM_DASHBOARD__TRUSTED_PROXIES",
+            "10.0.0.5",
+            "is not set, while dashboard.trusted_proxies is: nothing would be read from these proxies",
+        ),
+        ("HEADROOM_DASHBOARD__PROXY_USER_HEADER", "X User", "must be the name of a header"),
+        ("HEADROOM_DASHBOARD__PROXY_USER_HEADER", "X-User:", "must be the name of a header"),
         ("HEADROOM_METRICS__TOP_N", "-1", f"'-1' {WHOLE}"),
         ("HEADROOM_CLUSTER__SSL_CERTFILE", "a.pem", "is missing: a certificate and its key go together"),
         ("HEADROOM_NOTIFY__RETRY_S", "0", "must be greater than 0"),
@@ -327,6 +341,22 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None
 )
 def test_a_value_that_is_not_allowed_is_refused(name: str, text: str, rule: str) -> None:
     assert error_of(None, {**SERVERS, name: text}).rule == rule
+
+
+@pytest.mark.parametrize("header", ["Host", "cookie", "User-Agent", "X-Forwarded-For", "Sec-Fetch-Site", "ORIGIN"])
+def test_a_header_that_whoever_asks_fills_in_names_no_user(header: str) -> None:
+    proxies = {"HEADROOM_DASHBOARD__TRUSTED_PROXIES": "10.0.0.5"}
+    error = error_of(None, {**SERVERS, **proxies, "HEADROOM_DASHBOARD__PROXY_USER_HEADER": header})
+    assert error.rule == "is a header that browsers or proxies use for something else, so that it names no user"
+
+
+@pytest.mark.parametrize(
+    "proxies", ["0.0.0.0", "::", "10.0.0.0/8", "*", "proxy", "10.0.0.5,", "224.0.0.1", "fe80::1%e"]
+)
+def test_only_addresses_of_machines_are_trusted(proxies: str) -> None:
+    header = {"HEADROOM_DASHBOARD__PROXY_USER_HEADER": "X-User"}
+    error = error_of(None, {**SERVERS, **header, "HEADROOM_DASHBOARD__TRUSTED_PROXIES": proxies})
+    assert error.rule == f"'{proxies}' is not a list of addresses of machines, such as 10.0.0.5,fd00::5"
 
 
 def test_sasl_without_a_password_is_an_error_that_names_the_setting() -> None:

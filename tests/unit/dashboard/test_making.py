@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -13,11 +15,14 @@ import pytest
 
 from headroom.cli.main import headroom
 from headroom.dashboard.acting.actions import ActionProgress, Actions
-from headroom.dashboard.acting.allowed import ALLOWED, AllowedCommand, allowed_command
+from headroom.dashboard.acting.allowed import ALLOWED, PLAN_FILE, AllowedCommand, allowed_command, is_allowed
+from headroom.dashboard.acting.curve import curve_of, cut_at
 from headroom.dashboard.acting.forms import FORMS, FormName
+from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.form_pages import form_url
+from headroom.dashboard.views.chart import ChartLine, over_actions
 from headroom.schemas.errors import HeadroomError
-from tests.unit.builders.acting import CONFIG, ORIGIN, Program, buttons, offer, until, when_ended
+from tests.unit.builders.acting import CONFIG, ORIGIN, Clock, Program, buttons, offer, until, when_ended
 from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, Client, DashboardStore
 from tests.unit.dashboard.markup import Markup
 
@@ -197,7 +202,7 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
 def test_a_form_can_be_changed_from_what_it_has_made(name: FormName, values: dict[str, str]) -> None:
     command = FORMS[name].command({**values, "finish_within": " "}, CONFIG)
     assert command.words[: len(FORMS[name].words)] == FORMS[name].words
-    url = form_url(CLUSTER, command)
+    url = form_url(CLUSTER, command, "a1")
     assert url is not None
     parts = urlsplit(url)
     assert (parts.path, dict(parse_qsl(parts.query))) == (f"/new/{name.value}", {"cluster": CLUSTER, **values})
@@ -299,3 +304,235 @@ def test_what_is_carried_out_now_is_above_the_moves(client: Client, program: Pro
     program.waits(False)
     until(lambda: "Done." in client.get(url).text)
     assert "Being carried out" not in client.get("/moves").text
+
+
+# A plan that is given
+
+PLAN = '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}'
+
+
+def given(text: str = PLAN, name: str = "plan") -> dict[str, str]:
+    return {name: text}
+
+
+@pytest.mark.parametrize("name", ["plan", "plan_file"])
+def test_a_plan_that_is_given_is_priced_and_carried_out_by_the_same_commands(
+    client: Client, program: Program, store: DashboardStore, name: str
+) -> None:
+    program.makes()
+    links = [link.attributes["href"] for link in Markup(client.get("/moves").text).all("a")]
+    assert f"/new/file?cluster={CLUSTER}" in links
+    answer = sent(client, "file", {**given(name=name), "throttle": "50MB"})
+    assert answer.status_code == 201
+    url = answer.json()["url"]
+    folder = store.path / url.replace("/actions/", "_actions/")
+    assert (folder / PLAN_FILE).read_text() == PLAN
+    until(lambda: bool(buttons(client.get(url), "data-post")))
+    text = f"plan --throttle 50MB {folder / PLAN_FILE} --config orders.toml"
+    files = f"--batches-dir {folder / 'batches'} --save-result {folder / 'result.json'}"
+    assert program.calls() == [f"{text} {files}"]
+    assert f"headroom {text}" in Markup(client.get(url).text).texts("code")
+    (change,) = buttons(client.get(url), "data-post")
+    assert client.post(change, json={}, headers=ORIGIN).status_code == 202
+    until(lambda: "Done." in client.get(url).text)
+    assert program.calls()[1].startswith(f"reassign run --batches-dir {folder / 'batches'} --throttle 50000000")
+
+
+def test_what_is_wanted_of_a_plan_can_be_changed_with_the_plan(client: Client) -> None:
+    hostile = PLAN.replace('"t"', '"</textarea><script>alert(1)</script>"')
+    url = sent(client, "file", {**given(hostile), "throttle": "50MB"}).json()["url"]
+    until(lambda: "What would be changed" in client.get(url).text)
+    page = Markup(client.get(url).text)
+    (form,) = [a.attributes["href"] for a in page.all("a") if a.text == "Change what is wanted"]
+    assert form is not None
+    # It is not looked at again without its plan.
+    assert buttons(client.get(url), "data-run") == []
+    again = Markup(client.get(form).text)
+    (area,) = again.all("textarea")
+    assert area.text == hostile
+    assert [one.attributes["src"] for one in again.all("script")] == ["/static/page.js"]
+    throttles = [one.attributes["value"] for one in again.all("input") if one.attributes["name"] == "throttle"]
+    assert throttles == ["50MB"]
+    labels = {one.attributes["for"] for one in again.all("label") if "for" in one.attributes}
+    assert {"field-plan", "field-plan-file"} <= labels
+
+
+@pytest.mark.parametrize("of", ["nosuch", "..", "../x", ""])
+def test_a_form_has_no_plan_of_an_action_that_there_is_not(client: Client, of: str) -> None:
+    (area,) = Markup(client.get(f"/new/file?cluster={CLUSTER}&of={of}").text).all("textarea")
+    assert area.text == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "The plan: is not given"),
+        ({"plan": " \n", "plan_file": ""}, "The plan: is not given"),
+        ({"plan": PLAN, "plan_file": PLAN}, "The plan: is given twice"),
+        ({"plan": "{"}, "The plan: is not valid JSON"),
+        ({"plan": "[" * 50_000}, "The plan: is not valid JSON"),
+        ({"plan": "[]"}, "The plan: is not a JSON object"),
+        ({"plan": '{"version": 2, "partitions": []}'}, "The plan: has version 2"),
+        ({"plan": '{"partitions": [{"topic": "<b>", "partition": -1, "replicas": [1]}]}'}, "The plan: "),
+        ({"plan": "Current partition replica assignment\n{}"}, "not its proposal"),
+        ({"plan": PLAN, "drain": "3"}, "drain: is not a field of Move from a file"),
+        ({"plan": PLAN, "throttle": "--execute"}, "Throttle: has a value that no option can have"),
+    ],
+)
+def test_what_is_no_plan_is_said_before_anything_is_begun(
+    client: Client, program: Program, store: DashboardStore, values: dict[str, str], said: str
+) -> None:
+    answer = sent(client, "file", values)
+    assert (answer.status_code, said in answer.json()["error"]) == (422, True), answer.json()
+    assert program.calls() == []
+    assert not (store.path / "_actions").exists()
+
+
+def test_the_output_of_kafkas_tool_is_a_plan(client: Client) -> None:
+    text = f"Current partition replica assignment\n{PLAN}\n\nProposed partition reassignment configuration\n{PLAN}\n"
+    assert sent(client, "file", given(text)).status_code == 201
+
+
+def test_a_plan_has_at_most_2_mb_and_other_forms_64_kb(client: Client) -> None:
+    entries = [{"topic": "orders", "partition": n, "replicas": [1, 2, 3]} for n in range(20_000)]
+    assert sent(client, "file", given(json.dumps({"version": 1, "partitions": entries}))).status_code == 201
+    for name, spaces, said in (("file", 2_000_000, "at most 2 MB"), ("move", 64_000, "at most 64 kB")):
+        refused = sent(client, name, {"drain": "3", **given(PLAN + " " * spaces)})
+        assert (refused.status_code, said in refused.json()["error"]) == (413, True)
+
+
+def test_a_plan_of_nobody_is_not_read(client: Client) -> None:
+    for headers in ({"origin": "http://attacker.example"}, {}):
+        assert sent(Client(client.app), "file", given(" " * 1_000_000), **headers).status_code in (401, 403)
+
+
+def test_the_same_options_with_another_plan_are_another_move(actions: Actions, program: Program) -> None:
+    program.makes()
+    command = allowed_command("headroom plan --throttle 50MB", CONFIG)
+    assert command is not None
+    begun = []
+    for text in (PLAN, PLAN.replace("[1, 2]", "[2, 1]"), PLAN):
+        digest = sha256(text.encode()).hexdigest()
+        begun.append(actions.begin(CommandOffer(CLUSTER, replace(command, plan_digest=digest)), plan=text))
+        when_ended(actions, begun[-1])
+    program.waits()
+    actions.change(begun[0])
+    actions.change(begun[1])
+    with pytest.raises(HeadroomError, match="is being carried out already"):
+        actions.change(begun[2])
+    program.waits(False)
+    for one in begun[:2]:
+        assert when_ended(actions, one).progress is ActionProgress.DONE
+
+
+def test_only_a_plan_command_has_a_plan_and_none_is_named(tmp_path: Path) -> None:
+    for text, may in ((MOVE, True), (PROPOSAL, False), ("headroom elections --config orders.toml --execute", False)):
+        assert is_allowed(made(text))
+        assert is_allowed(replace(made(text), plan_digest="d")) is may
+    assert allowed_command(replace(made(MOVE), plan_digest="d").text, CONFIG) is None
+
+
+def test_a_plan_is_removed_with_what_was_made_of_it(
+    store: DashboardStore, actions: Actions, program: Program, clock: Clock
+) -> None:
+    action_id = actions.begin(CommandOffer(CLUSTER, replace(made(MOVE), plan_digest="d")), plan=PLAN)
+    when_ended(actions, action_id)
+    assert actions.plan_of(action_id) == PLAN
+    clock.ms += 3_600_000
+    when_ended(actions, actions.begin(offer()))
+    assert actions.plan_of(action_id) == ""
+    assert not (store.path / "_actions" / action_id / PLAN_FILE).exists()
+
+
+# The curve of a proposal
+
+
+def proposal_of(folder: Path, chosen: int = 3, actions: int = 4) -> None:
+    """Write a proposal that removes 20, 40, ... of 100 that are outside, and copies 0, 1, 2, ... MB."""
+    rows = [
+        {
+            "number": n,
+            "kind": "move",
+            "topic": "<b>t</b>",
+            "partition": n,
+            "from_broker": 1,
+            "to_broker": 2,
+            "outside_after": max(0.0, 100.0 - 20 * n),
+            "copied_bytes_after": 1e6 * (n - 1),
+        }
+        for n in range(1, actions + 1)
+    ]
+    (folder / "proposal").mkdir()
+    content = {"throttle_bytes_per_s": 50_000_000, "batches": [{"copied_replicas": 1}], "actions": rows}
+    whole = {**content, "outside_before": 100.0, "chosen_actions": chosen}
+    (folder / "proposal" / "proposal.json").write_text(json.dumps(whole))
+
+
+def test_the_curve_has_what_the_first_actions_gain_and_copy(tmp_path: Path) -> None:
+    proposal_of(tmp_path)
+    curve = curve_of(tmp_path)
+    assert curve is not None
+    assert (curve.actions, curve.chosen) == (4, 3)
+    # 3 MB are copied in all.
+    assert [(row.number, row.gained, row.copied) for row in curve.rows] == [
+        (1, "20 %", "0 B"),
+        (2, "40 %", "1.0 MB"),
+        (3, "60 %", "2.0 MB"),
+        (4, "80 %", "3.0 MB"),
+    ]
+    assert (curve.gained, curve.copied) == ((0.0, 0.2, 0.4, 0.6, 0.8), (0.0, 0.0, 1 / 3, 2 / 3, 1.0))
+
+
+def test_a_long_curve_is_thinned(tmp_path: Path) -> None:
+    proposal_of(tmp_path, 12_345, 20_000)
+    curve = curve_of(tmp_path)
+    assert curve is not None
+    assert (len(curve.rows), curve.actions) == (200, 20_000)
+    picture = over_actions("A <title>", [ChartLine("a", curve.gained), ChartLine("b", curve.copied)], curve.chosen)
+    assert len(picture) < 100_000
+    page = Markup(picture)
+    assert (page.elements[0].attributes["role"], page.elements[0].attributes["aria-label"]) == ("img", "A <title>")
+    assert "annotation-chosen" in picture
+    assert not page.all("script")
+    assert not page.all("style")
+    assert all("style" not in element.attributes for element in page.elements)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"actions": []}', '{"actions": [{}], "chosen_actions": 1}'])
+def test_what_is_no_proposal_has_no_curve(tmp_path: Path, content: str) -> None:
+    assert curve_of(tmp_path) is None
+    (tmp_path / "proposal").mkdir()
+    (tmp_path / "proposal" / "proposal.json").write_text(content)
+    assert curve_of(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("", ["--prefix", "2"]),
+        ("--prefix 4", ["--prefix", "2"]),
+        ("--goals disk --until-in-band 3 --throttle 5MB", ["--goals", "disk", "--throttle", "5MB", "--prefix", "2"]),
+    ],
+)
+def test_a_cut_replaces_another_one(before: str, words: list[str]) -> None:
+    cut = cut_at(made(f"headroom balance propose {before} --config orders.toml"), 2)
+    assert cut == replace(cut, words=("balance", "propose", *words))
+    assert is_allowed(cut)
+
+
+def test_a_proposal_is_cut_at_an_action_by_its_button(client: Client, program: Program, store: DashboardStore) -> None:
+    url = sent(client, "balance", {"throttle": "50MB"}).json()["url"]
+    until(lambda: "nothing to carry out" in client.get(url).text)
+    folder = store.path / url.replace("/actions/", "_actions/")
+    (folder / "proposal").rmdir()
+    proposal_of(folder)
+    page = client.get(url)
+    assert "The first 3 of 4 are chosen." in page.text
+    assert "What the first of 4 actions gain and copy" in page.text
+    assert "<b>t</b>-1" in Markup(page.text).texts("td")
+    cuts = [one for one in Markup(page.text).all("button") if one.text.startswith("Only the first")]
+    assert [one.text for one in cuts] == ["Only the first 1", "Only the first 2", "Only the first 4"]
+    answer = client.post("/actions", json={"offer": cuts[1].attributes["data-run"]}, headers=ORIGIN)
+    assert answer.status_code == 201
+    until(lambda: len(program.calls()) == 2)
+    assert program.calls()[1].startswith("balance propose --throttle 50MB --prefix 2 --config orders.toml --dir ")

@@ -19,7 +19,7 @@ STATIC = Path(security.__file__).parent / "static"
 # Functions of the page's script, with an age that stays the same; what is written to an element is recorded.
 HARNESS = """
 const source = require("fs").readFileSync(process.argv[1], "utf8");
-const named = (name) => source.match(new RegExp(`^function ${name}\\\\(.*?^}`, "ms"))[0];
+const named = (name) => source.match(new RegExp(`^(?:async )?function ${name}\\\\(.*?^}`, "ms"))[0];
 const script = ["write", "writeTimes", "readOut"].map(named).join("\\n") + "\\nreturn { writeTimes, readOut };";
 const run = (isLocal) => new Function("age", "isLocal", script)(() => "2 min ago", () => isLocal);
 const element = (dataset) => ({
@@ -38,7 +38,8 @@ def result(script: str) -> Any:
     assert NODE is not None
     command = [NODE, "-e", f"{HARNESS}\n{script}\nconsole.log(JSON.stringify(RESULT));", str(STATIC / "page.js")]
     done = subprocess.run(command, env={"TZ": "Asia/Kolkata"}, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    # What is awaited is printed later.
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
@@ -100,3 +101,57 @@ def test_another_broker_or_partition_is_another_sentence(before: str, after: str
     const RESULT = part.written;
     """
     assert result(script) == [before, after if is_new else ""]
+
+
+def test_the_script_of_the_page_stays_short() -> None:
+    lines = (STATIC / "page.js").read_text(encoding="utf-8").splitlines()
+    code = [line for line in lines if line.strip() and not line.strip().startswith("//")]
+    assert len(code) < 200
+
+
+PLAYED = """
+const played = (message, href, stopHref) => {
+  const went = [];
+  const location = { href, toString: () => href, assign: (url) => went.push(["to", String(url)]) };
+  const history = { replaceState: (state, title, url) => went.push(["is", String(url)]) };
+  const stop = { href: stopHref };
+  const input = {};
+  const document = { querySelector: (selector) => selector === "[data-stop]" ? stop : input };
+  const source = named("played") + "\\nreturn played;";
+  new Function("document", "location", "history", source)(document, location, history)(message);
+  return { went, stop: String(stop.href), input: input.value ?? null };
+};
+"""
+ADDRESS = "http://127.0.0.1:8600/moves?cluster=b&topic=t&at=1"
+
+
+def test_a_time_that_is_played_goes_on_in_the_address() -> None:
+    message = json.dumps({"is_playing": True, "at": TICK_MS})
+    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}");'
+    then = ADDRESS.replace("at=1", f"at={TICK_MS}")
+    assert result(script) == {
+        "went": [["is", f"{then}&play=60"]],
+        "stop": then,
+        "input": "2027-01-15T08:00:00",
+    }
+
+
+def test_a_time_that_has_come_to_now_goes_on_with_the_same_cluster_and_filters() -> None:
+    message = json.dumps({"is_playing": False, "at": None})
+    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}");'
+    assert result(script)["went"] == [["to", "http://127.0.0.1:8600/moves?cluster=b&topic=t"]]
+
+
+def test_a_file_of_a_form_is_sent_as_its_text() -> None:
+    script = """
+    const form = { dataset: { choose: "/new/file", cluster: "prod" }, querySelector: () => "button" };
+    class File { async text() { return "{}"; } }
+    class FormData { constructor() { return new Map([["throttle", "50MB"], ["plan_file", new File()]]); } }
+    const sent = [];
+    const choose = new Function("FormData", "File", "post", named("choose") + "\\nreturn choose;")(
+      FormData, File, (...content) => sent.push(content));
+    choose(form).then(() => console.log(JSON.stringify(sent)));
+    const RESULT = null;
+    """
+    values = {"throttle": "50MB", "plan_file": "{}"}
+    assert result(script) == [["button", "/new/file", {"cluster": "prod", "values": values}]]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from headroom.alerts.recommendations.elections import describe_plan
+from headroom.dashboard.address import Address
+from headroom.dashboard.data import journal
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, HeatMap, Paragraph, Tone
 from headroom.dashboard.views.health import health
@@ -288,6 +291,47 @@ def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(st
 def test_without_a_journal_nothing_was_changed(store: DashboardStore) -> None:
     found = table(runs(store.site(), at()), "runs")
     assert (found.rows, found.empty[:38]) == ([], "No command of Headroom has changed thi")
+
+
+def test_the_newest_runs_are_shown_and_older_ones_by_a_link(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "MOST_RUNS", 3)
+    for number in range(8):
+        store.journal({"run_id": f"r{number}", "at_ms": TICK_MS + number})
+    # The oldest one goes on, and is not among the newest for that.
+    store.journal({"run_id": "r0", "seq": 9, "at_ms": TICK_MS + 20, **DONE})
+    shown, address = [], at(topic="x")
+    for _ in range(3):
+        found = table(runs(store.site(), address), "runs")
+        shown.append([row["run_id"] for row in found.rows])
+        if found.older is not None:
+            assert found.note == "The newest 3 runs."
+            address = Address.model_validate(dict(parse_qsl(urlsplit(found.older).query)))
+    assert shown == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1", "r0"]]
+    assert (found.older, found.note, address.topic) == (None, "", "x")
+    page = Markup(store.client().get("/runs").text)
+    assert [a.attributes["href"] for a in page.all("a") if a.text == "Older ones"] == [f"/runs?at={TICK_MS + 4}"]
+
+
+def test_a_journal_that_has_not_grown_is_not_read_again(store: DashboardStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.journal({"run_id": "a"})
+    site, reads = store.site(), []
+    rows = site.tables.rows
+
+    def counted(table: Table, sql: str) -> list[dict[str, Any]] | None:
+        reads.append(table.path)
+        return rows(table, sql)
+
+    monkeypatch.setattr(site.tables, "rows", counted)
+    first = table(runs(site, at()), "runs").rows
+    read = len(reads)
+    assert (table(runs(site, at()), "runs").rows, len(reads)) == (first, read)
+    store.journal({"run_id": "b", "at_ms": TICK_MS + 1})
+    assert [row["run_id"] for row in table(runs(site, at()), "runs").rows] == ["b", "a"]
+    # Another cluster, and another moment, are other answers.
+    assert not table(runs(site, at(cluster="other")), "runs").rows
+    assert [row["run_id"] for row in table(runs(site, at(at=TICK_MS)), "runs").rows] == ["a"]
 
 
 # Health

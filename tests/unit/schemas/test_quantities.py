@@ -27,6 +27,7 @@ from headroom.schemas.quantities import (
     parse_heap_bytes,
     parse_id,
     parse_ids,
+    parse_machines,
     parse_moment_ms,
     parse_names,
     parse_number,
@@ -68,6 +69,7 @@ READERS: tuple[Read, ...] = (
     parse_address,
     parse_addresses,
     parse_urls,
+    parse_machines,
 )
 
 

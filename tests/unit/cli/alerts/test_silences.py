@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headroom.cli.alerts.command import EXIT_NOT_CURRENT, alerts
+from headroom.schemas.environment import USER
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
@@ -71,6 +72,9 @@ def test_an_acknowledgement_is_shown_with_the_alert() -> None:
 @pytest.mark.usefixtures("firing")
 def test_the_author_is_the_login_name_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reported("ack", "aa11")["by"] == getpass.getuser()
+    monkeypatch.setenv(USER, "anna")
+    assert reported("ack", "aa11")["by"] == "anna"
+    monkeypatch.delenv(USER)
     monkeypatch.setattr(getpass, "getuser", lambda: {}["uid"])
     with pytest.raises(HeadroomError, match="--by: is needed"):
         run("ack", "aa11")

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from headroom.dashboard.acting.curve import curve_of
 from headroom.planning.elections.election_file import parse_request
 from headroom.planning.reassignments.plan import parse_plan
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import size_text
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, saved, skewed, state_of, topic
 from tests.unit.builders.commands import run_headroom, succeed
@@ -272,3 +274,12 @@ def test_one_action_is_explained_goal_by_goal() -> None:
 @pytest.mark.parametrize("command", [("--help",), ("propose", "--help"), ("explain", "--help"), ("status", "--help")])
 def test_help_has_an_example(command: tuple[str, ...]) -> None:
     assert "Example:  headroom balance" in output(*command)
+
+
+def test_the_page_cuts_a_proposal_by_its_file(tmp_path: Path) -> None:
+    actions = proposed("--state", STATE, "--prefix", "6", "--dir", "proposal")["actions"]
+    curve = curve_of(tmp_path)
+    assert curve is not None
+    assert (curve.actions, curve.chosen, len(curve.rows)) == (len(actions), 6, len(actions))
+    last = curve.rows[-1]
+    assert (last.kind, last.copied) == (actions[-1]["kind"], size_text(actions[-1]["copied_bytes_after"]))

@@ -16,7 +16,7 @@ from headroom.cli.plan.command import plan as plan_command
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
-from headroom.dashboard.acting.allowed import allowed_command
+from headroom.dashboard.acting.allowed import PLAN_FILE, AllowedCommand, allowed_command
 from headroom.operations.plans.state_file import write_state
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
@@ -296,3 +296,28 @@ def test_named_directories_are_in_the_files_of_batches(plan: Plan) -> None:
     assert any("The plan names log directories for new replicas on broker 2" in note for note in found["warnings"])
     entries = [entry for name, file in files().items() if name != "rollback.json" for entry in file["partitions"]]
     assert [entry["log_dirs"] for entry in entries] == [["/a"]] * 6
+
+
+@pytest.mark.parametrize("options", [(), ("--throttle", "20MB"), ("--max-throttle", "6MB", "--batches", "auto")])
+def test_a_plan_that_is_given_to_the_page_is_carried_out_as_it_was_priced(
+    plan: Plan, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """A file names partitions that stay where they are, and one that only gets another order."""
+    targets = {0: [2, 1], 1: [3, 0], 2: [0, 1], 3: [0, 1]}
+    entries = [{"topic": "foo", "partition": n, "replicas": replicas} for n, replicas in targets.items()]
+    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 1, "partitions": entries}))
+    command = replace(offered(" ".join(["headroom", "plan", *options])), plan_digest="d")
+    found = plan(*command.look(tmp_path)[1:])
+    assert found.exit_code == 0, found.output
+    result = json.loads((tmp_path / "result.json").read_text())
+    change = command.change(tmp_path)
+    assert change is not None
+    assert f"{' '.join(['headroom', *change[:-4]])} --execute" == result["next_commands"][0]
+    batches = read_batches((), tmp_path / "batches", print)
+    assert plan_part(result["fingerprint"]) == whole_plan(batches).fingerprint({})
+
+
+def offered(text: str) -> AllowedCommand:
+    command = allowed_command(text, None)
+    assert command is not None
+    return command
