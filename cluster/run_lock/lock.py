@@ -42,7 +42,7 @@ class LockState(Enum):
         HELD: it has it.
         REFUSED: another process has it.
         LOST: it had it, and another process has it since.
-        UNSEEN: it runs without, because there is no way to have it.
+        UNSEEN: it runs without, because the lock is not available.
     """
 
     JOINING = auto()
@@ -104,7 +104,7 @@ class RunLock:
         self._on_lost: OnNote = on_note
 
     def take(self, left_member: str | None = None) -> None:
-        """Take the lock, unless there is no way to have it. Call ``release`` also if this raises.
+        """Take the lock, unless it is not available. Call ``release`` also if this raises.
 
         Args:
             left_member: member of a process of the same store that has ended without leaving; None if there is none.
@@ -251,7 +251,7 @@ class RunLock:
                 self._set_member(None)
 
     def _lasting_reason(self, error: KafkaError | HeadroomError) -> str | None:
-        """Return why the lock is not to be had, after an error; None if it may be later, or if this process has it."""
+        """Return why the lock is not available, after an error; None if it may be later, or if this process has it."""
         if isinstance(error, GroupAuthorizationFailedError):
             return f"this user may not join the group {self._name}. Grant READ on group {self._name} to this user."
         is_refusal = isinstance(error, BrokerResponseError) and not isinstance(error, RetriableError)

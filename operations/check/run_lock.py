@@ -41,7 +41,7 @@ def run_lock_checks(settings: Settings) -> list[Check]:
 
 
 def of_operations(group: str, granted: Collection[int] | None) -> Check:
-    """Return whether the lock can be had; ok if not, because only runs need it, and they begin without it.
+    """Return whether the lock is available; ok if not, because only runs need it, and they begin without it.
 
     Args:
         group: id of the group.
