@@ -231,6 +231,8 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
     if settings.migration.origin.bootstrap_servers and settings.migration.origin.name == settings.cluster.name:
         rule = f"is {settings.cluster.name}, as cluster.name is: the two clusters need names of their own"
         yield SettingError(("migration.origin", "name"), rule, "Name the origin otherwise.")
+    if not settings.reassign.lock_group.isprintable():
+        yield SettingError(("reassign", "lock_group"), "must have no control character or line break in it")
     if not TOPIC.fullmatch(settings.ticks.topic):
         remedy = "Use letters, digits, dots, _ and -, at most 249."
         yield SettingError(("ticks", "topic"), "must be the name of a topic", remedy)

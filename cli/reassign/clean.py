@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from headroom.alerts.recommendations.commands import changing_command
-from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
+from headroom.cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.output import echo, partition_json
@@ -68,7 +68,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, execute: bool, force: bo
             notes,
         )
     # Listed under the lock: a run that holds it may still take back what it has set.
-    with session.alone():
+    with session.alone(print_note):
         outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step, config)
     return CommandOutcome(
         lambda: {"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]},

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from headroom.alerts.recommendations.commands import changing_command, headroom_apply
-from headroom.cli.common.changing import print_notes, require_answer
+from headroom.cli.common.changing import print_note, print_notes, require_answer
 from headroom.cli.common.outcome import CommandOutcome, in_text
 from headroom.cli.common.output import console, echo
 from headroom.cli.common.parameters import Rate
@@ -192,7 +192,7 @@ def carry_out(
                 echo(f"Nothing was changed. To do it: {options.again()}", err=text.err)
             return CarriedOut(planned, runner.cluster, None)
         # Planned and asked under the lock, so that no other run changes anything between the answer and the first step.
-        with runner.alone():
+        with runner.alone(print_note):
             planned = runner.plan_run(fingerprint, to_execute=True)
             _print_planned(planned, runner.cluster, text)
             question = "Elect these leaders?" if planned.empty else "Move these partitions?"

@@ -12,7 +12,7 @@ from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError, UnknownBrokerIdError
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 
 from headroom.cluster.connection.bootstrap import connect_to_first
 from headroom.cluster.connection.new_client import new_client
@@ -107,7 +107,7 @@ class AdminConnection:
         self._greeted: int | None = None
         self._creating = threading.RLock()
         # Brokers that ended the connection since their last answer.
-        self._disconnected: set[int] = set()
+        self._disconnected: set[int | str] = set()
         # First request without an answer since the last answer or the last new client, monotonic seconds.
         self._silent_since_s: float | None = None
         self._connecting: Future[None] | None = None
@@ -155,13 +155,29 @@ class AdminConnection:
             if self._client is not None:
                 self._client._manager.cluster._coordinators.clear()
 
+    def add_coordinator(self, group: str, found: Any) -> str:
+        """Return the node of a second connection to a group's coordinator, for requests that it answers late.
+
+        Args:
+            group: id of the group.
+            found: a broker's answer that names the coordinator.
+        """
+        return str(self.client()._manager.cluster.add_coordinator(found, CoordinatorType.GROUP, group))
+
+    def disconnect(self, node: int | str) -> None:
+        """End the connection to a node; the next request to it opens another one."""
+        with self._creating:
+            if self._client is not None:
+                manager = self._client._manager
+                manager.call_soon(lambda: manager.close(node))
+
     def nodes(self) -> list[int]:
         """Return the ids of the known brokers; the one that answered at the start comes first."""
         nodes = [broker.node_id for broker in self.client()._manager.cluster.brokers()]
         return sorted(nodes, key=lambda node: (node != self._greeted, node))
 
-    def send(self, request: Any, node: int, timeout_s: float) -> Any:
-        """Return the answer of one broker.
+    def send(self, request: Any, node: int | str, timeout_s: float) -> Any:
+        """Return the answer of one broker; of a coordinator, if the node is one of ``add_coordinator``.
 
         Raises:
             KafkaError: the broker is unknown or out of reach, or did not answer within ``timeout_s`` seconds.
@@ -204,7 +220,7 @@ class AdminConnection:
                 self._greet(new)
         unused.close()
 
-    def _note_disconnect(self, client: KafkaAdminClient, node: int) -> None:
+    def _note_disconnect(self, client: KafkaAdminClient, node: int | str) -> None:
         """Close the client if its password is not the one of now, or if all brokers may have refused it."""
         # The client would keep a refusal, and never ask the broker again.
         client._manager._auth_failures.pop(node, None)
@@ -232,7 +248,7 @@ class AdminConnection:
             forwarding.close()
 
 
-def _exchange(client: KafkaAdminClient, request: Any, node: int, timeout_s: float) -> Any:
+def _exchange(client: KafkaAdminClient, request: Any, node: int | str, timeout_s: float) -> Any:
     manager = client._manager
     timeout_ms = max(1, int(timeout_s * 1000))
 

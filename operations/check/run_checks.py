@@ -8,6 +8,7 @@ from functools import partial
 from headroom.operations.check import brokers, kafka, local, spark
 from headroom.operations.check.receivers import receiver_checks
 from headroom.operations.check.result import Check, CheckStatus, unknown, with_timeout
+from headroom.operations.check.run_lock import run_lock_checks
 from headroom.operations.receivers import build_receivers
 from headroom.schemas.config import NotifySettings, Settings
 
@@ -22,6 +23,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     cluster = with_timeout("Kafka", limit_s, lambda: kafka.cluster_checks(settings))
     yield from cluster
     remote: list[tuple[str, Callable[[Settings], list[Check]]]] = [
+        ("Run lock", run_lock_checks),
         ("Ticks topic", kafka.ticks_checks),
         ("Spark's Kafka client", spark.spark_checks),
         ("Brokers", brokers.broker_checks),

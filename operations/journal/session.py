@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.cluster.run_lock.group import CoordinatedGroup, LockTiming
+from headroom.cluster.run_lock.holder import LockHolder
+from headroom.cluster.run_lock.lock import RunLock
+from headroom.operations.progress import OnText
 from headroom.planning.reassignments.plan import plan_part
 from headroom.planning.reassignments.run.orders import KnownOrders, known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
@@ -18,9 +24,11 @@ from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms
 from headroom.streaming.store.single_instance import (
     SHARED_S,
+    JobLocks,
     JobProcess,
     SecondProcess,
     exclusive_jobs,
+    own_command,
     run_job,
     running_process,
 )
@@ -47,11 +55,14 @@ class RunSession:
         self._store = ActionJournal(settings.store.path)
         self.cluster = settings.cluster.name
         self._job = run_job(self.cluster)
+        self._lock: RunLock | None = None
         self.reread()
 
     def journal(self, record: RecordedRun | None = None) -> RunJournal:
-        """Return the journal of a run; of a new one if None."""
+        """Return the journal of a run; of a new one if None. Others get its id from the run lock."""
         record = record or RecordedRun(secrets.token_hex(_ID_BYTES))
+        if self._lock is not None:
+            self._lock.note_run(record.run_id)
         return RunJournal(self._store, record, self.cluster, self._command, author(), now_ms)
 
     def reread(self) -> None:
@@ -68,15 +79,54 @@ class RunSession:
         return known_orders(self._rows)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other processes on this machine from changing runs of this cluster until the block ends.
+    def alone(self, on_note: OnText = lambda text: None) -> Iterator[None]:
+        """Keep other processes from changing runs of this cluster until the block ends.
+
+        Those of the same store on this machine are kept off by a lock of the kernel, and all others, whatever their
+        store is, by the run lock of the cluster, as far as this user and the state of the cluster allow it.
+
+        Args:
+            on_note: gets a sentence about a wait, or why runs of other stores are not seen.
 
         Raises:
             HeadroomError: another process does so now, or the journal cannot be read.
         """
-        with exclusive_jobs(self._settings.store, [self._job], SHARED_S, second=_TWO_RUNS):
-            self.reread()
-            yield
+        with exclusive_jobs(self._settings.store, [self._job], SHARED_S, second=_TWO_RUNS) as locks:
+            self._lock = self._new_lock(locks, on_note)
+            try:
+                if self._lock is not None:
+                    self._lock.take(locks.left_member)
+                self.reread()
+                yield
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+                self._lock = None
+
+    def _new_lock(self, locks: JobLocks, on_note: OnText) -> RunLock | None:
+        """Return the run lock of the cluster, which is not taken yet; None if the settings want none."""
+        group = self._settings.reassign.lock_group.strip()
+        if not group:
+            return None
+        holder = LockHolder(author(), os.getpid(), now_ms(), own_command(), self._settings.store.path)
+        timing = LockTiming()
+        requests = CoordinatedGroup(AdminConnection(self._settings.cluster), group, timing)
+        return RunLock(requests, self.cluster, holder, on_note, timing, locks.note_member, group)
+
+    def stop_if_lost(self, stop: threading.Event, on_lost: OnText) -> None:
+        """Set an event, after a call with a sentence, once another process has taken the run lock of the cluster.
+
+        Args:
+            stop: the event that ends the run.
+            on_lost: gets who has the lock.
+        """
+
+        def end(text: str) -> None:
+            on_lost(text)
+            stop.set()
+
+        if self._lock is not None:
+            self._lock.when_lost(end)
 
     def running(self) -> dict[str, JobProcess]:
         """Return the process that carries on an unfinished run now, by the id of the run.

@@ -11,10 +11,16 @@ from types import TracebackType
 
 from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cluster.live.live_control import LiveClusterControl
-from headroom.cluster.reassignment.execution.control import IfCleared, RaiseCommand, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.control import (
+    STOPPED_BY_OPERATOR,
+    IfCleared,
+    RaiseCommand,
+    RunOutput,
+    RunPolicy,
+)
 from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
 from headroom.operations.journal.session import RunSession, require_this_host
-from headroom.operations.progress import ProgressReceiver
+from headroom.operations.progress import OnText, ProgressReceiver
 from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
 from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
@@ -117,9 +123,9 @@ class PlanRunner:
         """Close the connections."""
         self._connection.__exit__(kind, error, at)
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Keep other processes on this machine from changing runs of this cluster until the block ends."""
-        return self._session.alone()
+    def alone(self, on_note: OnText = lambda text: None) -> AbstractContextManager[None]:
+        """Keep other processes from changing runs of this cluster until the block ends; see ``RunSession.alone``."""
+        return self._session.alone(on_note)
 
     def plan_run(self, fingerprint: str | None, to_execute: bool) -> PlannedRun:
         """Return what the run changes, by the cluster as it is now.
@@ -188,7 +194,15 @@ class PlanRunner:
             raise_command: returns the command that raises the throttle of some brokers.
         """
         journal = self._session.journal(planned.record)
+        lost: list[str] = []
+
+        def on_lost(text: str) -> None:
+            lost.append(text)
+            progress.print_line(f"Stopping: {text}")
+
+        self._session.stop_if_lost(stop, on_lost)
         policy = run_policy(self._settings, self._request, again)
+        policy = replace(policy, stopped_by=lambda: lost[0] if lost else STOPPED_BY_OPERATOR)
         output = RunOutput(progress.note, progress.print_line, raise_command, self._clean)
         with progress.step(f"Run {journal.record.run_id}"):
             executor = ReassignmentExecutor(

@@ -20,6 +20,8 @@ class ReassignSettings:
         settle_s: maximum time for a change to be in force on the brokers, and for the cluster or the store to fail
             before a run gives up, in seconds.
         pause_s: wait between two batches, in seconds.
+        lock_group: consumer group on the cluster by which the runs of all stores see each other; needs ``Read`` on it.
+            Empty: only runs of the same store see each other.
     """
 
     rate_hours: int = 24
@@ -28,3 +30,4 @@ class ReassignSettings:
     quiet_below: float | None = None
     settle_s: float = 60.0
     pause_s: float = 10.0
+    lock_group: str = "headroom-runs"

@@ -62,12 +62,14 @@ class JobProcess:
         host: name of the host; None if unknown.
         since_ms: when it began, epoch milliseconds; None if unknown.
         command: its command line, shortened; None if unknown.
+        member: the member of a Kafka group that it is; None if it is none, or if that is unknown.
     """
 
     pid: int | None = None
     host: str | None = None
     since_ms: int | None = None
     command: str | None = None
+    member: str | None = None
 
     def __str__(self) -> str:
         if self.since_ms is None:
@@ -81,6 +83,9 @@ class JobLocks:
     Args:
         store_path: ``store.path``, for errors.
         second: texts of the error of a second process.
+
+    Attributes:
+        left_member: the member of a Kafka group that the process before was, if it has ended without leaving it.
     """
 
     def __init__(self, store_path: str, second: SecondProcess) -> None:
@@ -91,6 +96,7 @@ class JobLocks:
         self._since_ms = now_ms()
         self._in_time = InTime[None](store_path)
         self._next_s = time.monotonic() + _CHECK_S
+        self.left_member: str | None = None
 
     def take(self, path: Path, until_s: float, stop: threading.Event) -> None:
         """Lock a file, if it can be opened.
@@ -108,6 +114,10 @@ class JobLocks:
             return
         try:
             _lock(file, (self._store_path, self._second), until_s, stop)
+            former = _identity(file)
+            # The lock alone does not show it: a file system may have no locks, or the disk be that of several machines.
+            if former.member is not None and _has_ended(former):
+                self.left_member = former.member
             _write_owner(file, self._since_ms)
         except BaseException:
             file.close()
@@ -134,6 +144,11 @@ class JobLocks:
             if _is_removed(path, file):
                 # A repair has the lock of a job for a moment.
                 self.take(path, time.monotonic() + _REPAIR_S, threading.Event())
+
+    def note_member(self, member: str | None) -> None:
+        """Write the member of a Kafka group that this process is into its locks; None if it is none any more."""
+        for file in self._held.values():
+            _write_owner(file, self._since_ms, member)
 
     def release(self) -> None:
         """Release all locks."""
@@ -189,6 +204,11 @@ def running_process(store: StoreSettings, job: str) -> JobProcess | None:
             if not _try_lock(file, fcntl.LOCK_SH):
                 return _owner(file)
     return None
+
+
+def own_command() -> str:
+    """Return the command line of this process, shortened."""
+    return one_line(f"headroom {' '.join(sys.argv[1:])}", _MAX_CHARACTERS)
 
 
 def run_job(cluster: str) -> str:
@@ -288,20 +308,21 @@ def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:
     return True
 
 
-def _write_owner(file: IO[str], since_ms: int) -> None:
+def _write_owner(file: IO[str], since_ms: int, member: str | None = None) -> None:
     """Write this process's identity into a file that it has locked."""
     owner = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "command": one_line(f"headroom {' '.join(sys.argv[1:])}", _MAX_CHARACTERS),
+        "command": own_command(),
         "since_ms": since_ms,
+        **({} if member is None else {"member": member}),
     }
     try:
         file.truncate(0)
         file.write(json.dumps(owner))
         file.flush()
-    except OSError:
-        # Locks work on a full disk too; only the identity is missing.
+    # Locks work on a full disk too; only the identity is missing. A file that was released meanwhile is closed.
+    except (OSError, ValueError):
         return
 
 
@@ -340,7 +361,14 @@ def _identity(file: IO[str]) -> JobProcess:
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-        return JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
+        member = owner.get("member")
+        return JobProcess(
+            int(owner["pid"]),
+            str(owner["host"]),
+            int(owner["since_ms"]),
+            str(owner["command"]),
+            None if member is None else str(member),
+        )
     # Whatever a disk has left in the file, even nested JSON without end.
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError):
         return JobProcess()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from click.testing import CliRunner
@@ -9,8 +10,13 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 
 from headroom.cli.config.load import load_settings
 from headroom.cli.main import headroom
+from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from headroom.cluster.run_lock.group import CoordinatedGroup, LockTiming
+from headroom.cluster.run_lock.holder import LockHolder
+from headroom.cluster.run_lock.lock import RunLock
 from headroom.cluster.throttles.replica_lists import apply_lists
+from headroom.operations.check.run_lock import run_lock_checks
 from headroom.planning.throttles.replica_lists import TopicLists
 from tests.integration.conftest import StartCluster
 from tests.integration.support import admin_of, create_topic, fill, partition, wait_until
@@ -66,7 +72,8 @@ def test_check_finds_everything_on_a_healthy_cluster(cluster: EmbeddedCluster) -
 
 
 def test_check_names_the_right_that_is_missing(start_cluster: StartCluster) -> None:
-    cluster = start_cluster(1, BrokerOptions(AUTHORIZER))
+    # By default brokers wait for further members of a new group.
+    cluster = start_cluster(1, BrokerOptions({**AUTHORIZER, "group.initial.rebalance.delay.ms": "3000"}))
     _deny(cluster, ACLOperation.DESCRIBE_CONFIGS, ResourcePattern(ResourceType.CLUSTER, "kafka-cluster"))
     code, checks = _run(cluster, "check")
     assert code == 1
@@ -75,6 +82,35 @@ def test_check_names_the_right_that_is_missing(start_cluster: StartCluster) -> N
     assert answers["Cluster: read throttle rates"] == "no"
     assert answers["Broker 1: throttle rates"] == "no"
     assert answers["Broker 1: JMX"] == "ok"
+    [row] = [row for row in checks if row["name"] == "Run lock: see runs of other stores"]
+    assert "not checked" in row["found"]
+    _check_run_lock(cluster)
+
+
+def _check_run_lock(cluster: EmbeddedCluster) -> None:
+    """A user without READ on the group runs without the lock; with it, the delay of a new group costs no time."""
+    _take_run_lock(cluster)
+    settings = load_settings(str(write_config(cluster)), {})
+    assert run_lock_checks(settings)[0].found == "READ is granted"
+    began_s = time.monotonic()
+    assert _take_run_lock(cluster) == []
+    assert time.monotonic() - began_s < 2.0
+    _deny(cluster, ACLOperation.READ, ResourcePattern(ResourceType.GROUP, "headroom-runs"))
+    wait_until(lambda: "not granted" in run_lock_checks(settings)[0].found, 30, "READ denied")
+    [note] = _take_run_lock(cluster)
+    assert note.endswith("may not join the group headroom-runs. Grant READ on group headroom-runs to this user.")
+
+
+def _take_run_lock(cluster: EmbeddedCluster) -> list[str]:
+    """Take the run lock, leave it again, and return the notes."""
+    settings = load_settings(str(write_config(cluster)), {})
+    notes: list[str] = []
+    timing = LockTiming()
+    group = CoordinatedGroup(AdminConnection(settings.cluster), settings.reassign.lock_group, timing)
+    lock = RunLock(group, settings.cluster.name, LockHolder("anna@here", 1), notes.append, timing)
+    lock.take()
+    lock.release()
+    return notes
 
 
 def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(cluster: EmbeddedCluster) -> None:

@@ -29,6 +29,8 @@ class IfCleared(str, Enum):
     LEAVE = "leave"
 
 
+STOPPED_BY_OPERATOR = "stopped by the operator"
+
 # Returns the command that raises the throttle of some brokers to a rate.
 RaiseCommand = Callable[[int, Sequence[int]], str]
 
@@ -131,6 +133,7 @@ class RunPolicy:
             None: these moves are not throttled.
         command: command that continues the run after a crash, for the journal; empty if unknown.
         numbers: numbers of its batches.
+        stopped_by: returns why the run is stopped, once its event is set.
     """
 
     throttle_bytes_per_s: int | None
@@ -149,6 +152,7 @@ class RunPolicy:
     log_dirs_bytes_per_s: int | None = None
     command: str = ""
     numbers: BatchNumbers = field(default_factory=BatchNumbers)
+    stopped_by: Callable[[], str] = lambda: STOPPED_BY_OPERATOR
 
 
 @dataclass(frozen=True)

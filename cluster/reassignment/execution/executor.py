@@ -52,7 +52,6 @@ from headroom.schemas.text.amounts import size_text
 from headroom.schemas.text.names import broker_names
 
 _T = TypeVar("_T")
-_STOPPED = "stopped by the operator"
 # Kafka deletes a removed replica file.delete.delay.ms after its move has ended, 60 s by default (Kafka 4.3.1,
 # LogManager.deleteLogs). Until then its bytes are not free.
 _DELETION_S, _ROOM_POLL_S = 90.0, 10.0
@@ -289,7 +288,7 @@ class ReassignmentExecutor:
     def _reason_to_end(self, batch: Collection[TopicPartition], snapshot: RunSnapshot) -> str | None:
         """Return why a batch may not begin now; None if it may."""
         if self._stop.is_set():
-            return _STOPPED
+            return self._policy.stopped_by()
         record = self._journal.record
         foreign = foreign_moves(snapshot, record)
         # After a crash: the current batch goes on, but takes nothing from others.
@@ -501,7 +500,7 @@ class ReassignmentExecutor:
     def _reason_to_take_back(self) -> str | None:
         """Return why the current batch is to be cancelled; None if it is not."""
         if self._stop.is_set() and self._policy.cancel_on_stop:
-            return _STOPPED
+            return self._policy.stopped_by()
         return self._throttle.cleared_reason
 
     def _take_back(

@@ -241,6 +241,7 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None
         ("HEADROOM_COLLECT__INTERVAL_S", "soon", f"'soon' {TIME}"),
         ("HEADROOM_CLUSTER__NAME", "a\nb", "must have no control character or line break in it"),
         ("HEADROOM_CLUSTER__NAME", "a\x1b[2J", "must have no control character or line break in it"),
+        ("HEADROOM_REASSIGN__LOCK_GROUP", "a\nb", "must have no control character or line break in it"),
         ("HEADROOM_COLLECT__PORT", "70000", "must be from 1 to 65535"),
         ("HEADROOM_ALERTS__EXIT_RATIO", "0.9", "must be 1 or more"),
         ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "10%", f"'10%' {PERCENT}"),

@@ -22,11 +22,13 @@ from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.store.single_instance import ended_process, exclusive_jobs, running_process
 
+# It is the member "member" of a Kafka group.
 _HOLDER = """
 import sys
 from headroom.streaming.store.single_instance import exclusive_jobs
 from headroom.schemas.config import StoreSettings
-with exclusive_jobs(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
+with exclusive_jobs(StoreSettings(path=sys.argv[1]), sys.argv[2:]) as locks:
+    locks.note_member("member")
     print("held", flush=True)
     input()
 """
@@ -276,3 +278,31 @@ def test_an_older_lock_in_a_former_folder_of_checkpoints_does_not_count(store: S
     with exclusive_jobs(moved, ["alerts"]):
         pass
     assert ended_process(store, "alerts") is None
+
+
+def test_the_member_of_a_kafka_group_that_a_killed_process_was_is_known(store: StoreSettings) -> None:
+    with holder(store, "runs") as first:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    with exclusive_jobs(store, ["runs"]) as locks:
+        assert locks.left_member == "member"
+        locks.note_member("other")
+        locks.note_member(None)
+    # Left in order.
+    with exclusive_jobs(store, ["runs"]) as locks:
+        assert locks.left_member is None
+    # Written after the locks are released, as by a thread.
+    locks.note_member("late")
+
+
+def test_the_member_of_a_process_that_may_run_still_is_not_known(store: StoreSettings) -> None:
+    """On a file system without locks, or of several machines, the lock alone does not show that it has ended."""
+    with exclusive_jobs(store, ["runs"]) as locks:
+        locks.note_member("mine")
+    with exclusive_jobs(store, ["runs"]) as locks:
+        assert locks.left_member is None
+    for folder in (store.checkpoints(), f"{store.path}/_locks"):
+        owner = {"host": "elsewhere", "pid": 1, "command": "headroom", "since_ms": 1, "member": "theirs"}
+        Path(folder, "runs.lock").write_text(json.dumps(owner), encoding="utf-8")
+    with exclusive_jobs(store, ["runs"]) as locks:
+        assert locks.left_member is None
