@@ -22,9 +22,9 @@ def run_lock_checks(settings: Settings) -> list[Check]:
     Raises:
         HeadroomError: no broker could be reached.
     """
-    name = settings.reassign.lock_group.strip()
-    if not name:
-        return [ok(_NAME, "off: reassign.lock_group is empty")]
+    name = settings.reassign.run_lock_group()
+    if name is None:
+        return [ok(_NAME, "off by reassign.lock_group")]
     connection = AdminConnection(settings.cluster)
     try:
         # The first question for a coordinator would create the topic.

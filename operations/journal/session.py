@@ -105,8 +105,8 @@ class RunSession:
 
     def _new_lock(self, locks: JobLocks, on_note: OnText) -> RunLock | None:
         """Return the run lock of the cluster, which is not taken yet; None if the settings want none."""
-        group = self._settings.reassign.lock_group.strip()
-        if not group:
+        group = self._settings.reassign.run_lock_group()
+        if group is None:
             return None
         holder = LockHolder(author(), os.getpid(), now_ms(), own_command(), self._settings.store.path)
         timing = LockTiming()

@@ -21,7 +21,7 @@ class ReassignSettings:
             before a run gives up, in seconds.
         pause_s: wait between two batches, in seconds.
         lock_group: consumer group on the cluster by which the runs of all stores see each other; needs ``Read`` on it.
-            Empty: only runs of the same store see each other.
+            "off": only runs of the same store see each other.
     """
 
     rate_hours: int = 24
@@ -31,3 +31,8 @@ class ReassignSettings:
     settle_s: float = 60.0
     pause_s: float = 10.0
     lock_group: str = "headroom-runs"
+
+    def run_lock_group(self) -> str | None:
+        """Return the group of the run lock; None if it is off."""
+        group = self.lock_group.strip()
+        return None if group in ("", "off") else group

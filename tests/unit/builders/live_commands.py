@@ -39,7 +39,7 @@ def let_commands_open(fake: FakeReassignedCluster, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(folder / "store"))
     monkeypatch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
-    monkeypatch.setenv("HEADROOM_REASSIGN__LOCK_GROUP", "")
+    monkeypatch.setenv("HEADROOM_REASSIGN__LOCK_GROUP", "off")
     for room in ("moves", "executor"):
         monkeypatch.setattr(f"headroom.cluster.reassignment.execution.{room}.STALE_S", 0.0)
     monkeypatch.chdir(folder)
