@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -68,30 +67,20 @@ def members(settings: Settings) -> list[str]:
         connection.close()
 
 
-def test_a_free_lock_costs_little_and_a_holder_that_joins_again_keeps_it(
+def test_a_released_lock_is_free_and_a_holder_that_joins_again_keeps_it(
     settings: Settings, new: Callable[[str], Process]
 ) -> None:
-    # The first member of a cluster waits for the topic of the groups.
-    first = new("warm-up")
-    first.take()
-    first.lock.release()
-    took_s = []
-    for _ in range(3):
-        began_s = time.monotonic()
+    for _ in range(2):
         process = new("anna")
         process.take()
-        took_s.append(time.monotonic() - began_s)
+        assert process.lock.state is LockState.HELD
         process.lock.release()
-    # Connections, id and join; a busy machine may need longer for one of them.
-    assert min(took_s) < 0.3, took_s
 
     holder = new("anna")
     holder.take()
     for name in ("bert", "cleo", "dora"):
-        began_s = time.monotonic()
         with pytest.raises(HeadroomError, match="anna@here, pid 1"):
             new(name).take()
-        assert time.monotonic() - began_s < 10.0
     wait_until(lambda: members(settings) == [holder.members[0]], 20, "the holder alone", lambda: members(settings))
     assert (holder.lock.state, holder.notes, len(set(holder.members))) == (LockState.HELD, [], 1)
 
@@ -155,12 +144,9 @@ def test_runs_of_two_stores_do_not_run_at_once(
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    began_s = time.monotonic()
+    # It waits for the end of the session of the killed one.
     cleaned = run(two, "clean", "--execute")
-    took_s = time.monotonic() - began_s
     assert cleaned.exit_code == 0, cleaned.output + str(cleaned.exception)
-    # The session of the killed one, and what the command needs itself.
-    assert took_s < 20.0
     # Killed again: its own store knows that it has ended, and waits for nothing.
     process = start(one, *words, "50KB", "--low-rate")
     wait_until(lambda: len(members(settings)) == 1, 120, "the second run has the lock", lambda: members(settings))
