@@ -54,7 +54,8 @@ def sync_rows(facts: MigrationFacts, trails: SyncTrails, now_ms: int) -> list[Ro
 def _places(facts: MigrationFacts, name: TopicPartition) -> Sequence[int] | None:
     """Return the committed offsets of the groups at a partition of the origin, in order; None if unknown."""
     now = facts.origin.now
-    if now is None or now.groups is None:
+    # A reading from before the partition was agreed, or while it was shielded, has none of its groups.
+    if now is None or now.groups is None or name not in now.logs:
         return None
     return sorted(own[name] for own in now.committed.values() if name in own)
 
