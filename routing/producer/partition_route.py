@@ -392,11 +392,14 @@ class PartitionRoute:
         if self._epoch is not None and epoch <= self._epoch:
             # A broker that is behind shows an earlier leader, which has acknowledged nothing of what came since.
             return
-        # After the epoch: metadata that was replaced in between must not make a new leader the same one.
         leader = metadata.leader_for_partition(self._name)
+        if metadata.leader_epoch_for_partition(self._name) != epoch:
+            # Metadata was replaced in between, and who leads in this epoch is unknown.
+            leader = None
         # With a smaller ISR or other replicas the epoch rises too. That leader has lost nothing, and acknowledged in
         # both epochs; with two steps at once there may have been another one in between.
-        is_same_leader = self._epoch is not None and (epoch, leader) == (self._epoch + 1, self._leader)
+        is_next = self._epoch is not None and epoch == self._epoch + 1
+        is_same_leader = is_next and leader is not None and leader == self._leader
         if self._epoch is not None and self._acknowledged_end is not None and not is_same_leader:
             self._at_new_epoch(
                 AcknowledgedEnd(self._name.topic, self._name.partition, self._epoch, self._acknowledged_end)

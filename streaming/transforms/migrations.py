@@ -85,10 +85,10 @@ def evaluated_migrations(messages: DataFrame, ticks: Collection[Tick]) -> TickPr
 
 @contextmanager
 def paused_garbage_collection() -> Iterator[None]:
-    """Look for no cycles of objects meanwhile.
+    """Pause Python's search for cycles of objects, if it was on, until the block ends.
 
-    A tick of a large migration makes millions of objects without a cycle. The collector would look through all of them
-    again and again, which takes longer than their evaluation.
+    A tick of a large migration makes millions of objects without a cycle. The search goes through all of them again and
+    again, and takes a sixth of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()

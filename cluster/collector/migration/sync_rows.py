@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
@@ -39,8 +40,9 @@ def sync_rows(facts: MigrationFacts, trails: SyncTrails, now_ms: int) -> list[Ro
         ids = known.of(agreement)
         if ids is not None and len(rows) < _MOST_ROWS:
             rows += _rows(agreement, trails.waiting(agreement.name, most, now_ms), trails.topic_id, ids)
-    # Others first in each tick, because there may be more than one has room for.
-    first = now_ms // 1_000 * _MOST_ROWS % len(followed)
+    # Others first in each tick, because there may be more than one has room for. By chance, because steps may come back
+    # to the same ones with each tick.
+    first = random.Random(now_ms).randrange(len(followed))
     for agreement in [*followed[first:], *followed[:first]]:
         ids = known.of(agreement)
         if ids is not None and len(rows) < _MOST_ROWS:
@@ -52,7 +54,8 @@ def sync_rows(facts: MigrationFacts, trails: SyncTrails, now_ms: int) -> list[Ro
 def _places(facts: MigrationFacts, name: TopicPartition) -> Sequence[int] | None:
     """Return the committed offsets of the groups at a partition of the origin, in order; None if unknown."""
     now = facts.origin.now
-    if now is None or now.groups is None:
+    # A reading from before the partition was agreed, or while it was shielded, has none of its groups.
+    if now is None or now.groups is None or name not in now.logs:
         return None
     return sorted(own[name] for own in now.committed.values() if name in own)
 

@@ -66,12 +66,12 @@ class CloseSyncs:
         self._held.append(_Held(record, leader_epoch, False))
 
     def limit(self, most_held: int) -> None:
-        """Drop the oldest syncs that are held beyond a number: nobody has decided about them, as without groups."""
+        """Drop the oldest syncs that are held beyond a number. They were not decided: their groups stayed unknown."""
         while len(self._held) > most_held:
             self._held.popleft()
 
     def keep_newest_anyway(self) -> None:
-        """Note that the newest sync is kept, whoever reads."""
+        """Note that the newest sync is kept, with any groups."""
         self._held[-1] = self._held[-1]._replace(is_kept=True)
 
     def release(self, offsets: Collection[int]) -> None:

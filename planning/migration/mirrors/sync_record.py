@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from headroom.schemas.keys import TopicPartition
 
-# Least time between two kept syncs of a partition, by the times at which they were written, whoever reads it.
+# Least time between two kept syncs of a partition, by the times at which they were written, without any group.
 APART_MS = 30_000
 
 

@@ -17,8 +17,9 @@ from headroom.schemas.keys import TopicPartition
 
 # Syncs of a partition that wait to be sent. If there are more, every other one is left out.
 _MOST_WAITING = MOST_IN_ARRAY
-# Close syncs of all partitions that are held, and that wait: 30 MB each.
-_MOST_CLOSE = 100_000
+# Close syncs of all partitions that are held, and that wait: 30 MB each, or, with many partitions, 150 MB. They are
+# shared evenly, and up to 256 of a partition are no more than that.
+_MOST_CLOSE, _MOST_OF_MANY = 100_000, 500_000
 
 
 class SyncTrails:
@@ -100,7 +101,8 @@ class SyncTrails:
                 self._trails[name].confirm(own)
 
     def _most_held(self) -> int:
-        return max(MOST_IN_ARRAY, _MOST_CLOSE // max(1, len(self._trails)))
+        count = max(1, len(self._trails))
+        return max(1, _MOST_CLOSE // count, min(MOST_IN_ARRAY, _MOST_OF_MANY // count))
 
     def _pass_to(self, offset: int) -> None:
         if offset > self._at:

@@ -412,6 +412,29 @@ def test_a_leader_that_comes_back_after_another_one_is_reported(stage: Stage) ->
     assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 5, 2),)
 
 
+def test_metadata_that_is_replaced_while_it_is_read_makes_no_new_leader_the_same_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 1 leads in 5 and 6, broker 2 in 7, which is there when the leader of 6 is looked up."""
+    router = stage.producer()
+    stage.origin.epochs[P0], stage.origin.leaders[P0] = 5, 1
+    stage.agree(agreement())
+    router.routed.follow()
+    send(router, b"a", b"b", b"c")
+    answer(router, 2)
+
+    def replaced(_: TopicPartition) -> int:
+        stage.origin.epochs[P0], stage.origin.leaders[P0] = 7, 2
+        return 2
+
+    stage.origin.epochs[P0] = 6
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.origin, "leader_for_partition", replaced)
+        answer(router, 1)
+    router.routed.follow()
+    assert reported(stage) == (AcknowledgedEnd(TOPIC, 0, 5, 2), AcknowledgedEnd(TOPIC, 0, 6, 3))
+
+
 def test_leaders_are_asked_for_now_and_then_while_records_may_go_to_the_origin(stage: Stage) -> None:
     asked: list[Future] = []
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from headroom.streaming.transforms import migrations
 from headroom.streaming.transforms.migrations import evaluated_migrations, paused_garbage_collection
+
+
+@pytest.fixture(autouse=True)
+def enabled() -> Iterator[None]:
+    """The collector runs before each test: a command that another test ran in this process may have stopped it."""
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    if not was_enabled:
+        gc.disable()
 
 
 class FakeMessages:
@@ -25,15 +36,15 @@ class FakeMessages:
 
 
 def test_it_is_paused_while_messages_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
-    enabled: list[bool] = []
+    meanwhile: list[bool] = []
 
     def evaluate(*_: object) -> list[object]:
-        enabled.append(gc.isenabled())
+        meanwhile.append(gc.isenabled())
         return []
 
     monkeypatch.setattr(migrations, "_evaluate_message", evaluate)
     evaluated_migrations(FakeMessages(), [("c1", 1)])  # type: ignore[arg-type]
-    assert (enabled, gc.isenabled()) == ([False], True)
+    assert (meanwhile, gc.isenabled()) == ([False], True)
 
 
 def test_it_runs_again_after_an_error_and_not_if_it_did_not_before() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,12 @@ import pytest
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.migration import sync_rows
 from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
+from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
 from headroom.planning.migration.agreement import acknowledged_ends
 from headroom.planning.migration.mirrors.sync_record import SyncReading, SyncRecord
+from headroom.planning.migration.mirrors.sync_trail import SyncTrails
 from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.config import Settings
@@ -377,6 +379,46 @@ def test_syncs_that_a_group_has_yet_to_pass_are_sent_too_after_the_others(
         made.confirm_sync_rows()
         made.rows()
     assert made.sync_rows() == []
+
+
+def syncs_of(names: Sequence[TopicPartition]) -> SyncTrails:
+    """Three syncs of each partition, 300 offsets apart, of which the first and the last are kept already."""
+    records = [SyncRecord(at, name, 300 * at, 300 * at, 0) for at, name in enumerate([*names] * 3)]
+    trails = SyncTrails()
+    trails.add(SyncReading(frozenset(names), "s", 1, True, 0, len(records), True, records))
+    trails.confirm({name: {one.record.offset for one in trails.waiting(name, 9, 100_000)} for name in names})
+    return trails
+
+
+def of_readings(names: Sequence[TopicPartition], read: Sequence[TopicPartition]) -> MigrationFacts:
+    """Mirrored partitions, and readings of some of them, with a group at the start."""
+    logs, committed = {name: LogOffsets(0, 900, 900) for name in read}, {"billing": dict.fromkeys(read, 0)}
+    origin, target = (
+        ClusterFacts(ClusterReading(0.0, 0, side, logs, {"orders": "i"}, groups={"billing": True}, committed=committed))
+        for side in ("o", "t")
+    )
+    agreed = [replace(AGREED, partition=name.partition, method="mirrored") for name in names]
+    return MigrationFacts(agreed, origin=origin, target=target)
+
+
+def test_partitions_take_turns_where_a_tick_has_no_room_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows a tick, and a tick every 2 s: of four partitions each is to be sent before long."""
+    monkeypatch.setattr(sync_rows, "_MOST_ROWS", 2)
+    names = [TopicPartition("orders", partition) for partition in range(4)]
+    trails, facts = syncs_of(names), of_readings(names, names)
+    ticks = [sync_rows.sync_rows(facts, trails, second * 1_000) for second in range(100, 140, 2)]
+    assert {len(rows) for rows in ticks} == {2}
+    assert {row["partition"] for rows in ticks for row in rows} == {0, 1, 2, 3}
+
+
+def test_syncs_of_a_partition_that_the_origin_was_not_asked_about_wait_for_its_groups() -> None:
+    """Partition 1 was agreed, or its shield ended, after the reading began."""
+    names = [NAME, TopicPartition("orders", 1)]
+    trails = syncs_of(names)
+    (row,) = sync_rows.sync_rows(of_readings(names, [NAME]), trails, 100_000)
+    assert row["partition"] == 0
+    later = sync_rows.sync_rows(of_readings(names, names), trails, 101_000)
+    assert [row["partition"] for row in later] == [0, 1]
 
 
 def test_syncs_of_clusters_that_are_not_the_agreed_ones_are_neither_sent_nor_used() -> None:

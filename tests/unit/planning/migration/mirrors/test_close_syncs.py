@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from headroom.planning.migration.mirrors import close_syncs
+from headroom.planning.migration.mirrors import close_syncs, sync_trail
 from headroom.planning.migration.mirrors.close_syncs import AHEAD_OFFSETS, CLOSE_OFFSETS, CloseSyncs, PlacesOfGroups
 from headroom.planning.migration.mirrors.sync_record import APART_MS, SyncReading, SyncRecord
 from headroom.planning.migration.mirrors.sync_trail import SyncTrails, linked_to
@@ -97,6 +97,21 @@ def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for at in range(20, 30):
         few.hold(SyncRecord(at, NAME, CLOSE_OFFSETS * at, 0, 0), 3)
     assert kept(few, [0]) == origins[4:6]
+
+
+def test_the_number_of_all_partitions_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The groups of 200 partitions are unknown for a while: 100 syncs of each would be 20,000."""
+    monkeypatch.setattr(sync_trail, "_MOST_CLOSE", 1_000)
+    monkeypatch.setattr(sync_trail, "_MOST_OF_MANY", 5_000)
+    names = [TopicPartition("orders", partition) for partition in range(200)]
+    trails = SyncTrails()
+    for part in range(11):
+        every = range(10 * part, 10 * (part + 1)) if part < 10 else range(0)
+        records = [SyncRecord(0, name, 300 * at, 300 * at, at) for name in names for at in every]
+        trails.add(SyncReading(frozenset(names), "s", 1, part == 0, 0, 0, True, records))
+        assert trails.between(names[0], MUCH, 10 * APART_MS, lambda: None) == []
+    # The newest one waits for the next.
+    assert [len(trails.between(name, MUCH, 10 * APART_MS, group_at(0))) for name in names] == [24] * 200
 
 
 def test_a_sync_of_an_unknown_leader_is_not_kept_because_it_cannot_be_stored() -> None:
