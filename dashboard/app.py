@@ -27,6 +27,7 @@ from headroom.dashboard.address import Address, View
 from headroom.dashboard.form_pages import form_pages
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import (
+    API,
     VIEWS,
     Regions,
     headline_json,
@@ -204,7 +205,7 @@ def _digest(html: str) -> str:
 
 
 def _api(site: Site) -> APIRouter:
-    router = APIRouter(prefix="/api/v1")
+    router = APIRouter(prefix=API)
 
     @router.get("/clusters")
     def clusters() -> list[str]:
