@@ -27,6 +27,7 @@ from headroom.dashboard.address import Address, View
 from headroom.dashboard.form_pages import form_pages
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import (
+    API,
     VIEWS,
     Regions,
     headline_json,
@@ -59,6 +60,8 @@ _STEP_S = 1.0
 # A part with 5,000 rows takes a megabyte.
 _MOST_RENDERED = 32
 _VALUE_CHARACTERS = 60
+# Of an error, which may quote the plan of 2 MB that somebody has sent.
+_ERROR_CHARACTERS = 2000
 _NO_PAGE = "There is no such page."
 
 _Address = Annotated[Address, Query()]
@@ -202,7 +205,7 @@ def _digest(html: str) -> str:
 
 
 def _api(site: Site) -> APIRouter:
-    router = APIRouter(prefix="/api/v1")
+    router = APIRouter(prefix=API)
 
     @router.get("/clusters")
     def clusters() -> list[str]:
@@ -284,7 +287,7 @@ def _invalid_text(error: RequestValidationError) -> str:
     """Return which key of an address is wrong, and what it may be."""
     first = error.errors()[0]
     key = str(first["loc"][-1])
-    value = one_line(str(first.get("input")), _VALUE_CHARACTERS)
+    value = one_line(str(first.get("input"))[:_ERROR_CHARACTERS], _VALUE_CHARACTERS)
     keys = ", ".join(Address.model_fields)
     if first["type"] == "extra_forbidden":
         return f"{key} is not a key of an address. There are: {keys}."
@@ -292,6 +295,8 @@ def _invalid_text(error: RequestValidationError) -> str:
 
 
 def _answer(request: Request, status: int, title: str, text: str) -> Response:
+    # With halves of surrogate pairs, which JSON may have, there would be no answer.
+    text = one_line(text[: 2 * _ERROR_CHARACTERS], _ERROR_CHARACTERS)
     if request.url.path.startswith("/api/") or request.method != "GET":
         return JSONResponse({"error": text}, status)
     return HTMLResponse(render_message(title, text), status)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from headroom.dashboard.acting.actions import Actions
 from headroom.dashboard.acting.allowed import AllowedCommand
@@ -15,7 +16,7 @@ from headroom.dashboard.acting.forms import FORMS, FormName
 from headroom.dashboard.acting.offers import CommandOffer
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.rendering import ENVIRONMENT
-from headroom.dashboard.security import user_of
+from headroom.dashboard.security import MOST_PLAN_BYTES, PLAN_TOO_LARGE, user_of
 from headroom.dashboard.site import Site
 from headroom.planning.reassignments.plan import given_plan
 from headroom.schemas.errors import HeadroomError
@@ -26,6 +27,8 @@ _BACK = {FormName.MOVE: View.MOVES, FormName.FILE: View.MOVES, FormName.BALANCE:
 # An action whose plan the form has; a plan as a file, and as text.
 _OF, _FILE, _TEXT = "of", "plan_file", "plan"
 _SUBJECT = "The plan"
+# More than any form has.
+_MOST_FIELDS = 100
 
 
 class FilledForm(BaseModel):
@@ -40,6 +43,15 @@ class FilledForm(BaseModel):
 
     cluster: str
     values: dict[str, str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_form(cls, content: Any) -> Any:
+        # Of 2 MB of wrong fields each would be an error with its own text, and nothing else is answered meanwhile.
+        for part in (content, content.get("values") if isinstance(content, dict) else None):
+            if isinstance(part, dict) and len(part) > _MOST_FIELDS:
+                raise ValueError(f"no form has more than {_MOST_FIELDS} fields")
+        return content
 
 
 def form_pages(site: Site, actions: Actions) -> APIRouter:
@@ -61,6 +73,8 @@ def form_pages(site: Site, actions: Actions) -> APIRouter:
             form=FORMS[name],
             values=values,
             plan=_plan_of(actions, of, cluster) if FORMS[name].takes_plan else "",
+            most_bytes=MOST_PLAN_BYTES,
+            too_large=PLAN_TOO_LARGE,
             cluster=cluster,
             # It follows nothing.
             events=None,

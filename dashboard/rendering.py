@@ -42,6 +42,8 @@ VIEWS: Mapping[View, Callable[[Site, Address], Sequence[Block]]] = {
     View.HEALTH: health,
 }
 _TEMPLATES = Path(__file__).parent / "templates"
+# Before the paths of the pages.
+API = "/api/v1"
 
 
 class Regions(NamedTuple):
@@ -152,6 +154,8 @@ def render_message(title: str, text: str) -> str:
 def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:
     """Return the tables of a view: the same values as on the page, by name. Alerts that have not ended are ``active``.
 
+    A table that does not have its oldest rows has their address as ``older``.
+
     Raises:
         HeadroomError: a table cannot be read.
     """
@@ -165,6 +169,7 @@ def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:
             "total": len(table.rows),
             "page": address.page,
             "pages": table.pages(address.paging),
+            **({} if table.older is None else {"older": f"{API}{table.older}"}),
         }
         for table in tables_of(blocks)
     }

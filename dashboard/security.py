@@ -29,8 +29,8 @@ _MOST_BODY_BYTES = 64_000
 _TOO_LARGE = "A request to this page has at most 64 kB."
 # A plan of some 30,000 partitions, from whoever may carry one out.
 _PLAN_FORM = f"/new/{FormName.FILE.value}"
-_MOST_PLAN_BYTES = 2_000_000
-_PLAN_TOO_LARGE = "A plan that is sent to this page has at most 2 MB: carry a larger one out by headroom reassign run."
+MOST_PLAN_BYTES = 2_000_000
+PLAN_TOO_LARGE = "A plan that is sent to this page has at most 2 MB: carry a larger one out by headroom reassign run."
 _NO_USER = "Open this page through its proxy, which says who asks: this request comes from elsewhere, or names nobody."
 # Where a request has the user that its proxy names, as names of extensions of ASGI are written.
 _USER = "headroom.user"
@@ -241,7 +241,7 @@ def _is_own(headers: Headers, is_by_itself: bool) -> bool:
 
 def _most_bytes(path: str) -> tuple[int, str]:
     """Return the most bytes of a request to a path, and what is said of one with more."""
-    return (_MOST_PLAN_BYTES, _PLAN_TOO_LARGE) if path == _PLAN_FORM else (_MOST_BODY_BYTES, _TOO_LARGE)
+    return (MOST_PLAN_BYTES, PLAN_TOO_LARGE) if path == _PLAN_FORM else (_MOST_BODY_BYTES, _TOO_LARGE)
 
 
 def _is_too_large(headers: Headers, most_bytes: int) -> bool:

@@ -96,7 +96,7 @@ def cut_at(command: AllowedCommand, actions: int) -> AllowedCommand:
 def _curve(file: Path, _modified_ns: int, _size: int) -> ProposalCurve | None:
     try:
         return _curve_in(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         # Not written as a whole, or by another version.
         return None
 

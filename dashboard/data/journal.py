@@ -98,5 +98,6 @@ class JournalReader:
             names = ", ".join(sql_text(row["run_id"]) for row in kept)
             condition = f"{condition} AND at_ms >= {kept[-1]['began_ms']} AND run_id IN ({names})"
         rows = self._tables.rows(ACTION_JOURNAL, _RUNS_SQL.format(condition=condition)) or []
-        # Of runs that began in the same millisecond as the last one here, some may be there too.
-        return NewestRuns(rows, None if is_all else began[MOST_RUNS]["began_ms"])
+        # Of runs that began in the same millisecond as the last one here, some may be there too; if they are more
+        # than an answer has, the same ones would be.
+        return NewestRuns(rows, None if is_all else min(began[MOST_RUNS]["began_ms"], at_ms - 1))

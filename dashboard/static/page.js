@@ -192,7 +192,16 @@ document.addEventListener("submit", (event) => {
 // What a form makes is chosen; a file is sent as its text.
 async function choose(form) {
   const values = Object.fromEntries(new FormData(form));
-  for (const [name, value] of Object.entries(values)) if (value instanceof File) values[name] = await value.text();
+  try {
+    for (const [name, value] of Object.entries(values)) if (value instanceof File) {
+      // A server that refuses it while it is sent looks like one that does not answer.
+      if (value.size > Number(form.dataset.mostBytes)) return say(form.dataset.tooLarge);
+      values[name] = await value.text();
+    }
+  } catch {
+    // Browsers do not read a file that was changed since it was chosen.
+    return say("The file cannot be read any more: choose it again.");
+  }
   post(form.querySelector("[type=submit]"), form.dataset.choose, { cluster: form.dataset.cluster, values });
 }
 

@@ -80,7 +80,7 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
     linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in newest.rows]
     older = None
     if newest.before_ms is not None:
-        older = address.url(View.RUNS, at=newest.before_ms, run=None, page=None)
+        older = address.url(View.RUNS, at=newest.before_ms, play=None, run=None, page=None)
     empty = "No command of Headroom has changed this cluster, by the journal of this store."
     note = "" if older is None else f"The newest {len(linked):,} runs."
     blocks.append(DataTable("runs", "Changes", _COLUMNS, linked, empty, note, older))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,8 +50,9 @@ def parse_json(text: str) -> Any:
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        # The text may be somebody else's: one pass, however many names it has.
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise ValueError(f"an object has the name {twice!r} twice")
     return content
 

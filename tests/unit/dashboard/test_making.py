@@ -388,6 +388,37 @@ def test_what_is_no_plan_is_said_before_anything_is_begun(
     assert not (store.path / "_actions").exists()
 
 
+TWICE = '{"partitions": [' + ", ".join(['{"topic": "\\ud800", "partition": 0, "replicas": [1]}'] * 2) + "]}"
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [(TWICE, r"names \ud800-0 more than once"), ('{"version": "' + "x" * 1_000_000 + '"}', "has version 'xxx")],
+    ids=["half of a pair", "long"],
+)
+def test_what_is_wrong_with_a_plan_is_said_in_some_words_whatever_it_has(client: Client, plan: str, said: str) -> None:
+    answer = sent(client, "file", given(plan))
+    assert answer.status_code == 422
+    assert said in answer.json()["error"]
+    assert len(answer.content) < 3000
+
+
+@pytest.mark.parametrize("where", ["values", "beside them"])
+def test_a_form_with_more_fields_than_any_has_is_one_error(client: Client, where: str) -> None:
+    """Each would be an error of its own: 2 MB of them took 2 s, in which no other request was answered."""
+    wrong = {f"a{n}": n for n in range(101)}
+    form = {"cluster": CLUSTER, "values": wrong} if where == "values" else {"cluster": CLUSTER, "values": {}, **wrong}
+    answer = client.post("/new/file", json=form, headers=ORIGIN)
+    assert answer.status_code == 422
+    assert "no form has more than 100 fields" in answer.json()["error"]
+
+
+def test_a_form_of_a_plan_says_how_large_it_may_be(client: Client) -> None:
+    (form,) = Markup(client.get(f"/new/file?cluster={CLUSTER}").text).all("form")
+    assert form.attributes["data-most-bytes"] == "2000000"
+    assert "at most 2 MB" in (form.attributes["data-too-large"] or "")
+
+
 def test_the_output_of_kafkas_tool_is_a_plan(client: Client) -> None:
     text = f"Current partition replica assignment\n{PLAN}\n\nProposed partition reassignment configuration\n{PLAN}\n"
     assert sent(client, "file", given(text)).status_code == 201
@@ -498,7 +529,19 @@ def test_a_long_curve_is_thinned(tmp_path: Path) -> None:
     assert all("style" not in element.attributes for element in page.elements)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"actions": []}', '{"actions": [{}], "chosen_actions": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"actions": []}',
+        '{"actions": [{}], "chosen_actions": 1}',
+        '{"actions": [{}], "chosen_actions": Infinity}',
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
 def test_what_is_no_proposal_has_no_curve(tmp_path: Path, content: str) -> None:
     assert curve_of(tmp_path) is None
     (tmp_path / "proposal").mkdir()

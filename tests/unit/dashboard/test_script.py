@@ -142,16 +142,36 @@ def test_a_time_that_has_come_to_now_goes_on_with_the_same_cluster_and_filters()
     assert result(script)["went"] == [["to", "http://127.0.0.1:8600/moves?cluster=b&topic=t"]]
 
 
-def test_a_file_of_a_form_is_sent_as_its_text() -> None:
-    script = """
-    const form = { dataset: { choose: "/new/file", cluster: "prod" }, querySelector: () => "button" };
-    class File { async text() { return "{}"; } }
-    class FormData { constructor() { return new Map([["throttle", "50MB"], ["plan_file", new File()]]); } }
-    const sent = [];
-    const choose = new Function("FormData", "File", "post", named("choose") + "\\nreturn choose;")(
-      FormData, File, (...content) => sent.push(content));
-    choose(form).then(() => console.log(JSON.stringify(sent)));
-    const RESULT = null;
+def chosen(file: str) -> Any:
+    """Return what is sent or said when a form with a file of at most 10 bytes is chosen.
+
+    Args:
+        file: size and content of the file, as of an object of the script.
     """
+    return result(f"""
+    const dataset = {{ choose: "/new/file", cluster: "prod", mostBytes: "10", tooLarge: "At most 10 bytes." }};
+    const form = {{ dataset, querySelector: () => "button" }};
+    class File {{}}
+    const given = Object.assign(new File(), {file});
+    class FormData {{ constructor() {{ return new Map([["throttle", "50MB"], ["plan_file", given]]); }} }}
+    const did = [];
+    const choose = new Function("FormData", "File", "post", "say", named("choose") + "\\nreturn choose;")(
+      FormData, File, (...content) => did.push(content), (text) => did.push(text));
+    choose(form).catch(() => did.push("nothing is said")).then(() => console.log(JSON.stringify(did)));
+    const RESULT = null;
+    """)
+
+
+def test_a_file_of_a_form_is_sent_as_its_text() -> None:
     values = {"throttle": "50MB", "plan_file": "{}"}
-    assert result(script) == [["button", "/new/file", {"cluster": "prod", "values": values}]]
+    sent = ["button", "/new/file", {"cluster": "prod", "values": values}]
+    assert chosen('{ size: 10, text: async () => "{}" }') == [sent]
+
+
+def test_a_file_that_was_changed_since_it_was_chosen_is_said() -> None:
+    changed = '{ size: 2, text: async () => { throw new Error("NotReadableError"); } }'
+    assert chosen(changed) == ["The file cannot be read any more: choose it again."]
+
+
+def test_a_file_that_is_too_large_is_neither_read_nor_sent() -> None:
+    assert chosen('{ size: 11, text: async () => { throw new Error("it is read"); } }') == ["At most 10 bytes."]

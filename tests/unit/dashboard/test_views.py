@@ -310,8 +310,28 @@ def test_the_newest_runs_are_shown_and_older_ones_by_a_link(
             address = Address.model_validate(dict(parse_qsl(urlsplit(found.older).query)))
     assert shown == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1", "r0"]]
     assert (found.older, found.note, address.topic) == (None, "", "x")
+    # What is played would go on from there.
+    assert "play" not in (table(runs(store.site(), at(at=TICK_MS + 9, play=60)), "runs").older or "")
+    answer = store.client().get("/api/v1/runs").json()["runs"]
+    assert (answer["total"], answer["older"]) == (3, f"/api/v1/runs?at={TICK_MS + 4}")
+    assert "older" not in store.client().get(f"/api/v1/runs?at={TICK_MS}").json()["runs"]
     page = Markup(store.client().get("/runs").text)
     assert [a.attributes["href"] for a in page.all("a") if a.text == "Older ones"] == [f"/runs?at={TICK_MS + 4}"]
+
+
+def test_more_runs_of_one_moment_than_are_shown_do_not_hide_those_before_them(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "MOST_RUNS", 2)
+    store.journal(*({"run_id": f"r{number}"} for number in range(4)), {"run_id": "old", "at_ms": TICK_MS - 1})
+    shown, moment = set(), None
+    for _ in range(3):
+        newest = store.site().journal.newest("prod", TICK_MS if moment is None else moment)
+        shown |= {row["run_id"] for row in newest.rows}
+        moment = newest.before_ms
+        if moment is None:
+            break
+    assert "old" in shown
 
 
 def test_a_journal_that_has_not_grown_is_not_read_again(store: DashboardStore, monkeypatch: pytest.MonkeyPatch) -> None:
