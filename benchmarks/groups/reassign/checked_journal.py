@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from headroom.streaming.tables.journal import ActionJournal
-from tests.support.journal_specification import traces_of
+from tests.support.journal_specification import JournalTrace
 
 
 class CheckedJournal:
@@ -25,8 +25,9 @@ class CheckedJournal:
         Raises:
             HeadroomError: the journal cannot be read.
         """
-        traces = traces_of(ActionJournal(self._bench.store).rows(self._bench.settings.cluster.name))
-        violations = {violation for trace in traces for violation in trace.violations}
+        trace = JournalTrace()
+        trace.add(ActionJournal(self._bench.store).rows(self._bench.settings.cluster.name))
+        traces, violations = trace.traces(), set(trace.violations())
         new = sorted(violations - self._violations)
         for violation in new:
             on_progress(violation)
