@@ -478,7 +478,11 @@ class ReassignmentExecutor:
     def _look(self) -> tuple[RunSnapshot, list[TopicPartition], list[ReplicaKey]]:
         """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
         snapshot = self._control.read()
-        self._moves.finish_ended_cancellations(snapshot)
+        cancelled = self._moves.finish_ended_cancellations(snapshot)
+        if self._reason_to_take_back() is None:
+            for name in sorted(cancelled):
+                self._refused[name] = "its cancellation had begun before the run went on, and took place since"
+                self._output.line(f"{name} did not get its target replicas: {self._refused[name]}")
         elsewhere = self._moves.note_ended(snapshot)
         for name, replicas in elsewhere.items():
             self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"

@@ -160,14 +160,19 @@ class RunMoves:
             snapshot,
         )
 
-    def finish_ended_cancellations(self, snapshot: RunSnapshot) -> None:
+    def finish_ended_cancellations(self, snapshot: RunSnapshot) -> frozenset[TopicPartition]:
         """Restore the order of replicas where an own cancellation has taken place, and nothing else has.
+
+        Returns:
+            partitions that the run has moved, and which now have the replicas from before.
 
         Raises:
             HeadroomError: as for ``cancel``.
         """
-        if any(self._is_unrestored(name, snapshot) for name in self._journal.record.cancelling):
+        ended = frozenset(name for name in self._journal.record.cancelling if self._is_unrestored(name, snapshot))
+        if ended:
             self.finish_cancellations(of_moving=False)
+        return ended - self._journal.record.submitted.keys()
 
     def _is_unrestored(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
         """Return whether a partition has the replicas from before by an own cancellation, perhaps in another order."""

@@ -214,3 +214,26 @@ def test_a_run_that_gives_up_an_interrupted_cancellation_restores_the_order_once
         with pytest.raises(HeadroomError, match="could not be read, so what to cancel is unknown"):
             stage.run()
         stage.assert_nothing_is_left(BEFORE)
+
+
+def test_a_run_that_goes_on_names_a_partition_whose_interrupted_cancellation_takes_place_later() -> None:
+    # Killed after the journal had the cancellation, and before the controller: the move goes on, until it is cancelled.
+    found = 0
+    for stage in killed_at_each_step(stopped):
+        if not (any(record.cancelling for record in stage.journal.records()) and stage.cluster.left):
+            continue
+        found += 1
+        stage.stop.clear()
+        looks: list[int] = []
+
+        def act(cluster: FakeReassignedCluster, looks: list[int] = looks) -> None:
+            looks.append(1)
+            if A in cluster.left and len(looks) == 7:
+                cluster._cancel(A)
+
+        stage.cluster.on_look = act
+        stage.cluster.left[A] = 20
+        outcome = stage.run()
+        assert list(outcome.refused) == [A], outcome
+        stage.assert_nothing_is_left(BEFORE)
+    assert found
