@@ -46,10 +46,8 @@ from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.cluster.reassignment.execution.control import RunPolicy
-from headroom.cluster.reassignment.execution.moves import RunMoves
-from headroom.cluster.reassignment.execution.placement import end_copies
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
-from headroom.operations.reassignments.cancelling import plan_cancel
+from headroom.operations.reassignments.cancelling import execute_cancel, plan_cancel
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import ThrottledList
@@ -87,6 +85,8 @@ _LONG = 10_000
 # While no controller is elected, it refuses for longer than metadata may be stale. Whoever gets an error tries again.
 _REFUSED_REQUESTS = 4
 _REPEATS = 6
+# A move is to last longer than looks are out of date: otherwise there is nothing to cancel any more.
+_LATE_LOOKS, _LOOKS_OF_LATE = 4, 8
 _MORE_REQUESTS = 4
 
 
@@ -188,10 +188,12 @@ class _Play:
         placed = {name: _placed(name, before) for name, (before, _, _) in scene.plan.items()}
         placed[_OTHERS] = _placed(_OTHERS, (1, 3))
         cluster = FakeReassignedCluster(placed, {1, 2, 3, 4}, rates=dict(_RATES), lists=dict(_LISTS))
+        if scene.answer in (Answer.LATE, Answer.UNREAD):
+            cluster.looks = _LOOKS_OF_LATE
         cluster.on_look = self._look
         if scene.answer is not None:
             requests = _REFUSED_REQUESTS if scene.answer is Answer.REFUSED else 1
-            cluster.disturbance = Disturbance(scene.answer, scene.request, requests)
+            cluster.disturbance = Disturbance(scene.answer, scene.request, requests, _LATE_LOOKS)
         assignments = [TargetAssignment(name, after, paths) for name, (_, after, paths) in scene.plan.items()]
         batches = [ReassignmentPlan((assignments[0],)), ReassignmentPlan(tuple(assignments[1:]))]
         policy = RunPolicy(_RATE, pause_s=0, adopt=True, cancel_on_stop=scene.stop, log_dirs_bytes_per_s=2 * _MB)
@@ -292,14 +294,14 @@ class _Play:
         stage.cluster.crash = stage.journal.crash = Crash(on_step=stage.on_step)
         # The fake cluster stands for the real one.
         control = cast(LiveClusterControl, stage.cluster)
-        planned = plan_cancel(control, self.scene.plan.keys(), known_orders(stage.journal.kept))
+        time, orders = stage.time, known_orders(stage.journal.kept)
+        planned = plan_cancel(control, self.scene.plan.keys(), orders, time.clock, time.sleep)
+        if not planned.text():
+            return
         self._cancels += 1
         record = RecordedRun(f"cancel-{self._cancels}")
-        clock_ms = lambda: int(stage.time.now_s * 1000)  # noqa: E731
-        journal = RunJournal(stage.journal, record, "orders", "reassign cancel", "anna@host", clock_ms)
-        moves = RunMoves(control, journal, 60, stage.time.clock, stage.time.sleep)
-        moves.cancel({**planned.originals, **planned.unrestored})
-        self.failed = bool(end_copies(control, journal, planned.copies))
+        journal = RunJournal(stage.journal, record, "orders", "reassign cancel", "anna@host", stage.clock_ms)
+        self.failed = bool(execute_cancel(control, journal, planned, 60, time.clock, time.sleep))
 
     def _is_open(self) -> bool:
         records = self.stage.journal.records()
