@@ -492,7 +492,7 @@ class ReassignmentExecutor:
             self._output.line(f"{replica} did not get its log directory: {reason}")
         self._throttle.release(snapshot)
         record = self._journal.record
-        moving, placing = sorted(record.unended_moves), sorted(record.placing)
+        moving, placing = sorted(record.unended_moves), self._placement.awaited()
         if (moving or placing) and self._reason_to_take_back() is None:
             self._throttle.look(snapshot, moving, placing)
             self._placement.request_forgotten(snapshot)
@@ -529,6 +529,9 @@ class ReassignmentExecutor:
         self._kept_rates = self._throttle.restore(snapshot)
         if state is StepState.DONE and not self._journal.record.elected and not self._elect(snapshot):
             # The same command tries them again.
+            state = StepState.UNDONE
+        if self._journal.record.placing:
+            # The same command follows what a broker may do once it is up.
             state = StepState.UNDONE
         self._journal.write([JournalStep(StepKind.RUN, state, self._fingerprint)])
 
