@@ -88,6 +88,7 @@ _REPEATS = 6
 # A move is to last longer than looks are out of date: otherwise there is nothing to cancel any more.
 _LATE_LOOKS, _LOOKS_OF_LATE = 4, 8
 _MORE_REQUESTS = 4
+_NAMES_REST = "could not be taken back"
 
 
 @dataclass(frozen=True)
@@ -277,9 +278,10 @@ class _Play:
     def clean(self) -> None:
         """Clean all runs."""
         with self._noting_failure():
+            self.stage.lines.clear()
             self.stage.clean_all()
-            # It names rates that a broker has refused.
-            self.failed = self.scene.answer is not None and bool(self.stage.left_behind())
+            # It names rates that a broker has refused. What is left without a word is not tried again.
+            self.failed = any(_NAMES_REST in line for line in self.stage.lines)
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:

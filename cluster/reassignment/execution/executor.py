@@ -469,6 +469,8 @@ class ReassignmentExecutor:
         if placing:
             left_bytes = remaining_bytes(self._journal.record, snapshot)
             parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")
+            dead = sorted({replica.broker for replica in placing} - snapshot.alive)
+            parts += [f"waiting for {broker_names(dead)}, down"] * bool(dead)
             parts += [f"{size_text(left_bytes)} are left between log directories"] * bool(left_bytes)
         return "; ".join(parts)
 

@@ -302,6 +302,21 @@ def test_a_broker_that_answers_a_later_request_is_waited_for_when_it_is_down() -
     assert placement.note_ended(stage.cluster.read()) == {}
 
 
+def test_a_run_names_the_dead_broker_whose_copy_it_waits_for() -> None:
+    stage = Stage(batches=[plan(0)])
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if stage.time.now_s > 20:
+            cluster.alive.add(1)
+        elif cluster.futures:
+            cluster.alive.discard(1)
+
+    stage.cluster.on_look = look
+    assert stage.run().refused == {}
+    text = "batch 1 of 1: 1 replicas are on their way to a log directory, such as t-0 on broker 1; waiting for broker 1, down"
+    assert text in stage.notes
+
+
 def test_clean_waits_for_a_copy_and_names_its_partition() -> None:
     stage = next(killed for step in range(1, STEPS) if (killed := killed_at(step)).cluster.futures)
     stage.cluster.futures = {replica: (path, 10) for replica, (path, _) in stage.cluster.futures.items()}
