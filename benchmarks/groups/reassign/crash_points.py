@@ -204,6 +204,8 @@ class _Play:
         self.looks = 0
         # Whether what was done last is to be done again.
         self.failed = False
+        # Whether the run, played last, has said that every partition is at its target.
+        self.said_done = False
         # What moved after the end.
         self.after_end: list[str] = []
         # Requests before the second operator acted.
@@ -213,7 +215,8 @@ class _Play:
     def fork(self) -> _Play:
         """Return the play as a kill at this moment leaves it; it goes on from here by itself."""
         forked = copy(self)
-        forked.stage, forked.foreign, forked.failed = self.stage.fork(), self.foreign.fork(), False
+        forked.stage, forked.foreign = self.stage.fork(), self.foreign.fork()
+        forked.failed = forked.said_done = False
         forked.stage.cluster.on_look = forked._look
         return forked
 
@@ -262,6 +265,7 @@ class _Play:
         with self._noting_failure():
             outcome = self.stage.run()
             self.failed = bool(outcome.refused)
+            self.said_done = not self.failed and outcome.stopped is None
 
     def recover(self) -> None:
         """Continue, clean or cancel the run."""
@@ -340,7 +344,7 @@ class _Play:
         for name, (before, after, _) in self.scene.plan.items():
             if replicas[name].moving or replicas[name].replicas not in (before, after):
                 found.append(f"{name} has {replicas[name].replicas}")
-        if self.scene.recovery == "run" and not self.scene.stop:
+        if self.scene.recovery == "run" and (self.said_done or not self.scene.stop):
             targets = {name: after for name, (_, after, _) in self.scene.plan.items()}
             found += [f"{name} is not moved" for name, after in targets.items() if replicas[name].replicas != after]
         found += [f"rate {name}" for name in self.stage.cluster.rates.keys() - self.foreign.rates.keys()]
