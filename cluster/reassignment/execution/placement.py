@@ -85,7 +85,7 @@ class RunPlacement:
         for replica in sorted(record.placing):
             place = record.placed[replica]
             state = state_of_placement(replica, place, snapshot)
-            if state.state is not DirectoryState.UNKNOWN:
+            if state.state is not DirectoryState.UNKNOWN or replica.broker in snapshot.alive:
                 self._lost.discard(replica)
             if state.state is DirectoryState.DONE:
                 steps.append(JournalStep(StepKind.PLACE, StepState.DONE, str(replica), place.before, place.after))

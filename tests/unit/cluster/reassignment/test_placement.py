@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -300,6 +300,21 @@ def test_a_broker_that_answers_a_later_request_is_waited_for_when_it_is_down() -
     assert placement.request(places) == {}
     stage.cluster.alive.discard(1)
     assert placement.note_ended(stage.cluster.read()) == {}
+
+
+def test_a_broker_that_is_back_and_has_not_reported_its_logs_is_waited_for() -> None:
+    stage = Stage(batches=[plan(0)])
+    placement = RunPlacement(stage.cluster, stage.run_journal(), patience_s=0.0)
+    replica = ReplicaKey(name(0), 1)
+    stage.journal.is_strict = False
+    stage.cluster.disturbance = Disturbance(Answer.LOST)
+    placement.request({replica: DirectoryPlacement("/a", "/b")})
+    stage.cluster.alive.discard(1)
+    assert placement.note_ended(stage.cluster.read()) == {replica: "its broker is down"}
+    assert placement.awaited() == []
+    stage.cluster.alive.add(1)
+    assert placement.note_ended(replace(stage.cluster.read(), logs={})) == {}
+    assert placement.awaited() == [replica]
 
 
 def test_a_run_names_the_dead_broker_whose_copy_it_waits_for() -> None:
