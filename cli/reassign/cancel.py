@@ -68,7 +68,7 @@ def cancel(plans: tuple[Path, ...], config: str | None, every: bool, execute: bo
             # Asked on standard error, because standard output may be JSON for another program.
             if not yes and not click.confirm(f"Cancel {what}?", err=True):
                 raise click.Abort
-            failed = execute_cancel(control, session, cancelled, settings.reassign.settle_s)
+            failed = execute_cancel(control, session.journal(), cancelled, settings.reassign.settle_s)
 
     def print_end() -> None:
         if execute and what:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.cluster.log_dirs.describe import LogDirsReading
-from headroom.cluster.reassignment.execution.moves import RunMoves
+from headroom.cluster.reassignment.execution.moves import STALE_S, RunMoves
 from headroom.cluster.reassignment.execution.placement import end_copies
-from headroom.operations.journal.session import RunSession
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.planning.reassignments.run.conditions import partitions_text, require_known_moves
 from headroom.planning.reassignments.run.directories import copies_between_directories
 from headroom.planning.reassignments.run.orders import KnownOrders
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.keys import ReplicaKey, TopicPartition
+
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,11 @@ class CancelPlan:
 
 
 def plan_cancel(
-    control: LiveClusterControl, chosen: Collection[TopicPartition] | None, orders: KnownOrders
+    control: LiveClusterControl,
+    chosen: Collection[TopicPartition] | None,
+    orders: KnownOrders,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> CancelPlan:
     """Return what is cancelled.
 
@@ -68,15 +75,24 @@ def plan_cancel(
         control: the cluster.
         chosen: partitions whose reassignments and copies are cancelled; None: all.
         orders: orders of replicas in the journal.
+        clock: monotonic seconds.
+        sleep: waits for the given seconds.
 
     Raises:
         HeadroomError: the cluster could not be read, or no controller answered.
     """
-    snapshot = control.read()
-    # Those of an earlier look may have ended, and others begun.
-    require_known_moves(snapshot)
+    give_up_s = clock() + STALE_S
+    while True:
+        snapshot = control.read()
+        # Those of an earlier look may have ended, and others begun.
+        require_known_moves(snapshot)
+        partitions = {n: p for n, p in sorted(snapshot.partitions.items()) if chosen is None or n in chosen}
+        late = {name.topic for name, partition in partitions.items() if orders.may_be_shown_late(partition)}
+        if not late or clock() >= give_up_s:
+            break
+        control.refresh(late)
+        sleep(_POLL_S)
     reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
-    partitions = {n: p for n, p in sorted(snapshot.partitions.items()) if chosen is None or n in chosen}
     originals = {name: orders.before(partition) for name, partition in partitions.items() if partition.moving}
     to_restore = {name: orders.to_restore(partition) for name, partition in partitions.items()}
     unrestored = {name: order for name, order in to_restore.items() if order is not None}
@@ -84,19 +100,42 @@ def plan_cancel(
 
 
 def execute_cancel(
-    control: LiveClusterControl, session: RunSession, plan: CancelPlan, settle_s: float
+    control: LiveClusterControl,
+    journal: RunJournal,
+    plan: CancelPlan,
+    settle_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> dict[TopicPartition, str]:
     """Cancel what is planned, and return by partition why it was not cancelled.
 
+    What others have begun since is theirs: a question to the operator may take minutes.
+
     Args:
         control: the cluster.
-        session: journal of the cluster.
+        journal: journal of the command.
         plan: what is cancelled.
         settle_s: how long the cluster may fail before it is given up, seconds.
+        clock: monotonic seconds.
+        sleep: waits for the given seconds.
 
     Raises:
         HeadroomError: the cluster could not be read, or the journal not be written.
     """
-    journal = session.journal()
-    failed = RunMoves(control, journal, settle_s).cancel({**plan.originals, **plan.unrestored})
-    return {**failed, **end_copies(control, journal, plan.copies)}
+    now = control.read()
+    require_known_moves(now)
+    planned = {**plan.originals, **plan.unrestored}
+    others = {name: "others have changed it since" for name in planned if _is_begun_since(name, plan.snapshot, now)}
+    moves = RunMoves(control, journal, settle_s, clock, sleep)
+    failed = moves.cancel({name: original for name, original in planned.items() if name not in others})
+    return {**others, **failed, **end_copies(control, journal, plan.copies)}
+
+
+def _is_begun_since(name: TopicPartition, planned: RunSnapshot, now: RunSnapshot) -> bool:
+    if planned.topic_ids.get(name.topic) != now.topic_ids.get(name.topic):
+        return name in now.partitions
+    if not now.moves(name):
+        return False
+    # Only the controller knows these; a broker may still show other replicas.
+    (before, after) = (({*p.adding}, {*p.removing}) for p in (planned.partitions[name], now.partitions[name]))
+    return before != after

@@ -20,6 +20,7 @@ _OF_RUNS = (kind.value for kind in StepKind if kind not in _OF_MIGRATIONS)
 _RUN, _LIST, _RATE, _SUBMIT, _FINISH, _CANCEL, _PLACE, _ELECT = _OF_RUNS
 _INTENDED, _DONE, _UNDONE, _FAILED = (state.value for state in StepState)
 _NEW, _LEAVING = "new", "leaving"
+_LOG_DIRS = "log_dirs"
 # Last rows by kind and subject, list entries, and rates.
 TraceState = tuple[frozenset[tuple[tuple[str, str], str]], frozenset[tuple[str, str, str]], frozenset[str]]
 # Step and state that may follow what was last written of a subject. ``new`` before its first row.
@@ -189,9 +190,17 @@ class RunTrace:
             self.rates.add(row.subject)
             self.given_back.pop(row.subject, None)
         elif row.state == _UNDONE:
-            if self.unended():
+            if self.unended() or self._is_placing(row.subject):
                 self.given_back[row.subject] = row
             self.rates.discard(row.subject)
+
+    def _is_placing(self, rate: str) -> bool:
+        """Return whether a rate is of copies between directories, and a replica of its broker may be on its way."""
+        broker, _, role = rate.rpartition(" as ")
+        return role == _LOG_DIRS and any(
+            kind == _PLACE and value == _INTENDED and subject.endswith(f" on {broker}")
+            for (kind, subject), value in self.last.items()
+        )
 
     def _end(self, row: JournalRow) -> None:
         if self.unended():

@@ -25,9 +25,9 @@ class CheckedJournal:
         Raises:
             HeadroomError: the journal cannot be read.
         """
-        journal = JournalTrace()
-        journal.add(ActionJournal(self._bench.store).rows(self._bench.settings.cluster.name))
-        traces, violations = journal.traces(), set(journal.violations())
+        trace = JournalTrace()
+        trace.add(ActionJournal(self._bench.store).rows(self._bench.settings.cluster.name))
+        traces, violations = trace.traces(), set(trace.violations())
         new = sorted(violations - self._violations)
         for violation in new:
             on_progress(violation)

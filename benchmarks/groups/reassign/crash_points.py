@@ -46,10 +46,8 @@ from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.cluster.reassignment.execution.control import RunPolicy
-from headroom.cluster.reassignment.execution.moves import RunMoves
-from headroom.cluster.reassignment.execution.placement import end_copies
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
-from headroom.operations.reassignments.cancelling import plan_cancel
+from headroom.operations.reassignments.cancelling import execute_cancel, plan_cancel
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import ThrottledList
@@ -87,7 +85,10 @@ _LONG = 10_000
 # While no controller is elected, it refuses for longer than metadata may be stale. Whoever gets an error tries again.
 _REFUSED_REQUESTS = 4
 _REPEATS = 6
+# A move is to last longer than looks are out of date: otherwise there is nothing to cancel any more.
+_LATE_LOOKS, _LOOKS_OF_LATE = 4, 8
 _MORE_REQUESTS = 4
+_NAMES_REST = "could not be taken back"
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,12 @@ class _Play:
         placed = {name: _placed(name, before) for name, (before, _, _) in scene.plan.items()}
         placed[_OTHERS] = _placed(_OTHERS, (1, 3))
         cluster = FakeReassignedCluster(placed, {1, 2, 3, 4}, rates=dict(_RATES), lists=dict(_LISTS))
+        if scene.answer in (Answer.LATE, Answer.UNREAD):
+            cluster.looks = _LOOKS_OF_LATE
         cluster.on_look = self._look
         if scene.answer is not None:
             requests = _REFUSED_REQUESTS if scene.answer is Answer.REFUSED else 1
-            cluster.disturbance = Disturbance(scene.answer, scene.request, requests)
+            cluster.disturbance = Disturbance(scene.answer, scene.request, requests, _LATE_LOOKS)
         assignments = [TargetAssignment(name, after, paths) for name, (_, after, paths) in scene.plan.items()]
         batches = [ReassignmentPlan((assignments[0],)), ReassignmentPlan(tuple(assignments[1:]))]
         policy = RunPolicy(_RATE, pause_s=0, adopt=True, cancel_on_stop=scene.stop, log_dirs_bytes_per_s=2 * _MB)
@@ -201,6 +204,8 @@ class _Play:
         self.looks = 0
         # Whether what was done last is to be done again.
         self.failed = False
+        # Whether the run, played last, has said that every partition is at its target.
+        self.said_done = False
         # What moved after the end.
         self.after_end: list[str] = []
         # Requests before the second operator acted.
@@ -210,7 +215,8 @@ class _Play:
     def fork(self) -> _Play:
         """Return the play as a kill at this moment leaves it; it goes on from here by itself."""
         forked = copy(self)
-        forked.stage, forked.foreign, forked.failed = self.stage.fork(), self.foreign.fork(), False
+        forked.stage, forked.foreign = self.stage.fork(), self.foreign.fork()
+        forked.failed = forked.said_done = False
         forked.stage.cluster.on_look = forked._look
         return forked
 
@@ -259,6 +265,7 @@ class _Play:
         with self._noting_failure():
             outcome = self.stage.run()
             self.failed = bool(outcome.refused)
+            self.said_done = not self.failed and outcome.stopped is None
 
     def recover(self) -> None:
         """Continue, clean or cancel the run."""
@@ -275,9 +282,10 @@ class _Play:
     def clean(self) -> None:
         """Clean all runs."""
         with self._noting_failure():
+            self.stage.lines.clear()
             self.stage.clean_all()
-            # It names rates that a broker has refused.
-            self.failed = self.scene.answer is not None and bool(self.stage.left_behind())
+            # It names rates that a broker has refused. What is left without a word is not tried again.
+            self.failed = any(_NAMES_REST in line for line in self.stage.lines)
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
@@ -292,14 +300,14 @@ class _Play:
         stage.cluster.crash = stage.journal.crash = Crash(on_step=stage.on_step)
         # The fake cluster stands for the real one.
         control = cast(LiveClusterControl, stage.cluster)
-        planned = plan_cancel(control, self.scene.plan.keys(), known_orders(stage.journal.kept))
+        time, orders = stage.time, known_orders(stage.journal.kept)
+        planned = plan_cancel(control, self.scene.plan.keys(), orders, time.clock, time.sleep)
+        if not planned.text():
+            return
         self._cancels += 1
         record = RecordedRun(f"cancel-{self._cancels}")
-        clock_ms = lambda: int(stage.time.now_s * 1000)  # noqa: E731
-        journal = RunJournal(stage.journal, record, "orders", "reassign cancel", "anna@host", clock_ms)
-        moves = RunMoves(control, journal, 60, stage.time.clock, stage.time.sleep)
-        moves.cancel({**planned.originals, **planned.unrestored})
-        self.failed = bool(end_copies(control, journal, planned.copies))
+        journal = RunJournal(stage.journal, record, "orders", "reassign cancel", "anna@host", stage.clock_ms)
+        self.failed = bool(execute_cancel(control, journal, planned, 60, time.clock, time.sleep))
 
     def _is_open(self) -> bool:
         records = self.stage.journal.records()
@@ -336,7 +344,7 @@ class _Play:
         for name, (before, after, _) in self.scene.plan.items():
             if replicas[name].moving or replicas[name].replicas not in (before, after):
                 found.append(f"{name} has {replicas[name].replicas}")
-        if self.scene.recovery == "run" and not self.scene.stop:
+        if self.scene.recovery == "run" and (self.said_done or not self.scene.stop):
             targets = {name: after for name, (_, after, _) in self.scene.plan.items()}
             found += [f"{name} is not moved" for name, after in targets.items() if replicas[name].replicas != after]
         found += [f"rate {name}" for name in self.stage.cluster.rates.keys() - self.foreign.rates.keys()]

@@ -468,6 +468,8 @@ class ReassignmentExecutor:
         if placing:
             left_bytes = remaining_bytes(self._journal.record, snapshot)
             parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")
+            dead = sorted({replica.broker for replica in placing} - snapshot.alive)
+            parts += [f"waiting for {broker_names(dead)}, down"] * bool(dead)
             parts += [f"{size_text(left_bytes)} are left between log directories"] * bool(left_bytes)
         return "; ".join(parts)
 
@@ -477,7 +479,11 @@ class ReassignmentExecutor:
     def _look(self) -> tuple[RunSnapshot, list[TopicPartition], list[ReplicaKey]]:
         """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
         snapshot = self._control.read()
-        self._moves.finish_ended_cancellations(snapshot)
+        cancelled = self._moves.finish_ended_cancellations(snapshot)
+        if self._reason_to_take_back() is None:
+            for name in sorted(cancelled):
+                self._refused[name] = "its cancellation had begun before the run went on, and took place since"
+                self._output.line(f"{name} did not get its target replicas: {self._refused[name]}")
         elsewhere = self._moves.note_ended(snapshot)
         for name, replicas in elsewhere.items():
             self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"
@@ -487,7 +493,7 @@ class ReassignmentExecutor:
             self._output.line(f"{replica} did not get its log directory: {reason}")
         self._throttle.release(snapshot)
         record = self._journal.record
-        moving, placing = sorted(record.unended_moves), sorted(record.placing)
+        moving, placing = sorted(record.unended_moves), self._placement.awaited()
         if (moving or placing) and self._reason_to_take_back() is None:
             self._throttle.look(snapshot, moving, placing)
             self._placement.request_forgotten(snapshot)
@@ -524,6 +530,9 @@ class ReassignmentExecutor:
         self._kept_rates = self._throttle.restore(snapshot)
         if state is StepState.DONE and not self._journal.record.elected and not self._elect(snapshot):
             # The same command tries them again.
+            state = StepState.UNDONE
+        if self._journal.record.placing:
+            # The same command follows what a broker may do once it is up.
             state = StepState.UNDONE
         self._journal.write([JournalStep(StepKind.RUN, state, self._fingerprint)])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from headroom.cluster.reassignment.execution.control import ClusterControl
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
-from headroom.planning.reassignments.run.changes import changes_factor
+from headroom.planning.reassignments.run.changes import changes_factor, is_left_of
 from headroom.planning.reassignments.run.conditions import (
     is_moved_by_others,
     partitions_text,
@@ -155,27 +155,45 @@ class RunMoves:
             {
                 name: original
                 for name, original in begun.items()
-                if not record.is_remade(name.topic, snapshot.topic_ids) and (of_moving or not snapshot.moves(name))
+                if (of_moving or not snapshot.moves(name)) and not self._is_reordered_by_others(name, snapshot)
             },
             snapshot,
         )
 
-    def finish_ended_cancellations(self, snapshot: RunSnapshot) -> None:
+    def finish_ended_cancellations(self, snapshot: RunSnapshot) -> frozenset[TopicPartition]:
         """Restore the order of replicas where an own cancellation has taken place, and nothing else has.
+
+        Returns:
+            partitions that the run has moved, and which now have the replicas from before.
 
         Raises:
             HeadroomError: as for ``cancel``.
         """
-        if any(self._is_unrestored(name, snapshot) for name in self._journal.record.cancelling):
+        ended = frozenset(name for name in self._journal.record.cancelling if self._is_unrestored(name, snapshot))
+        if ended:
             self.finish_cancellations(of_moving=False)
+        return ended - self._journal.record.submitted.keys()
 
     def _is_unrestored(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
         """Return whether a partition has the replicas from before by an own cancellation, perhaps in another order."""
         record, partition = self._journal.record, snapshot.partitions.get(name)
         if partition is None or partition.moving or name not in record.cancelling & record.unended_moves:
             return False
-        is_remade = record.is_remade(name.topic, snapshot.topic_ids)
-        return not is_remade and set(partition.replicas) == set(record.submitted[name].before)
+        if self._is_remade(name, snapshot) or self._is_reordered_by_others(name, snapshot):
+            return False
+        return set(partition.replicas) == set(record.submitted[name].before)
+
+    def _is_remade(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
+        """Return whether a partition of the run is of another topic now; a command without a run knows none."""
+        record = self._journal.record
+        return name in record.unended_moves and record.is_remade(name.topic, snapshot.topic_ids)
+
+    def _is_reordered_by_others(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
+        """Return whether a resting partition has the replicas from before, in an order that no cancellation leaves."""
+        partition, move = snapshot.partitions.get(name), self._journal.record.submitted[name]
+        if partition is None or partition.moving or set(partition.replicas) != set(move.before):
+            return False
+        return not is_left_of(move, partition.replicas)
 
     def _read_settled(self, originals: Mapping[TopicPartition, tuple[int, ...] | None]) -> RunSnapshot:
         """Return the cluster once no reassignment seems to have ended, or to be of others, unless it seems so for long.
@@ -205,7 +223,11 @@ class RunMoves:
         self, requested: Mapping[TopicPartition, tuple[int, ...] | None], snapshot: RunSnapshot
     ) -> dict[TopicPartition, str]:
         theirs = self._moved_by_others(requested, snapshot)
-        originals = {name: original for name, original in requested.items() if name not in theirs}
+        originals = {
+            name: original
+            for name, original in requested.items()
+            if name not in theirs and not self._is_remade(name, snapshot)
+        }
         if not originals:
             return {}
         self._journal.write([_cancellation(n, o, snapshot) for n, o in sorted(originals.items())])
@@ -219,6 +241,7 @@ class RunMoves:
             # After a cancellation a look may be older than the reassignment, and show the order from before.
             if original is not None
             and name not in refused
+            and not self._is_remade(name, snapshot)
             and (_is_reordered(name, original, snapshot) or (name in running and name in snapshot.partitions))
         }
         refused |= self._control.reassign(order, False) if order else {}

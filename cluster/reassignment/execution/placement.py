@@ -44,6 +44,8 @@ class RunPlacement:
         self._elsewhere_s: dict[ReplicaKey, float] = {}
         self._requested_again: set[ReplicaKey] = set()
         self._unanswered: set[ReplicaKey] = set()
+        # Those of them whose broker is down: once it is up, it may go on with their copies.
+        self._lost: set[ReplicaKey] = set()
 
     def request(self, places: Mapping[ReplicaKey, DirectoryPlacement]) -> dict[TopicPartition, str]:
         """Request the directories of a batch, and return by partition why a broker refused one.
@@ -65,7 +67,7 @@ class RunPlacement:
         )
         answers = self._control.place(requested_of(places))
         # Without an answer it may be on its way, which later looks show.
-        self._unanswered |= answers.unanswered.keys()
+        self._unanswered = (self._unanswered - places.keys()) | answers.unanswered.keys()
         self._journal.write(
             [_failed_step(replica, places[replica].before, why) for replica, why in sorted(answers.refused.items())]
         )
@@ -74,6 +76,8 @@ class RunPlacement:
     def note_ended(self, snapshot: RunSnapshot) -> dict[ReplicaKey, str]:
         """Write the replicas that have arrived since, and return those that were given up, with the reason.
 
+        Of a replica whose broker is down the journal has no end, because the copy may go on once that is up.
+
         Raises:
             HeadroomError: the journal cannot be written.
         """
@@ -81,13 +85,24 @@ class RunPlacement:
         for replica in sorted(record.placing):
             place = record.placed[replica]
             state = state_of_placement(replica, place, snapshot)
+            if state.state is not DirectoryState.UNKNOWN or replica.broker in snapshot.alive:
+                self._lost.discard(replica)
             if state.state is DirectoryState.DONE:
                 steps.append(JournalStep(StepKind.PLACE, StepState.DONE, str(replica), place.before, place.after))
             elif (reason := self._reason_to_give_up(replica, state, snapshot)) is not None:
-                steps.append(_failed_step(replica, place.before, reason))
+                if state.state is not DirectoryState.UNKNOWN:
+                    steps.append(_failed_step(replica, place.before, reason))
+                elif replica in self._lost:
+                    continue
+                else:
+                    self._lost.add(replica)
                 given_up[replica] = reason
         self._journal.write(steps)
         return given_up
+
+    def awaited(self) -> list[ReplicaKey]:
+        """Return the replicas that are not known to be in their directory, without those that were given up."""
+        return sorted(self._journal.record.placing - self._lost)
 
     def _reason_to_give_up(self, replica: ReplicaKey, state: DirectoryProgress, snapshot: RunSnapshot) -> str | None:
         """Return why a replica will not get to its directory; None if it is on its way, or that is unknown."""

@@ -101,7 +101,7 @@ def _submission(assignment: TargetAssignment, partition: PartitionPlacement, rec
     """
     name, before = assignment.name, partition.before
     known, interrupted = record.submitted.get(name), record.interrupted.get(name)
-    if known is not None and (name in record.unended_moves or name in record.refused) and _is_left_of(known, before):
+    if known is not None and (name in record.unended_moves or name in record.refused) and is_left_of(known, before):
         before = known.before
     elif known is not None and known.after == before and set(known.before) == set(before):
         # An earlier batch of the run has only given it this order.
@@ -129,7 +129,7 @@ def replicas_before(
     return before
 
 
-def _is_left_of(move: Submission, replicas: tuple[int, ...]) -> bool:
+def is_left_of(move: Submission, replicas: tuple[int, ...]) -> bool:
     """Return whether Kafka leaves these replicas, in this order, while a reassignment runs and if it is cancelled.
 
     Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: the target replicas come first, in their order.

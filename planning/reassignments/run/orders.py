@@ -36,9 +36,16 @@ class KnownOrders:
         A run that has ended, or has moved the partition to other replicas, does not know it.
         """
         known = self.submitted.get(partition.name)
-        if known is None or partition.target != known.after or set(partition.before) != set(known.before):
+        if known is None or not (_is_shown(known, partition) or _is_shown_late(known, partition)):
             return None
         return known.before
+
+    def may_be_shown_late(self, partition: PartitionPlacement) -> bool:
+        """Return whether an interrupted cancellation may have ended although a broker shows the added replicas."""
+        known = self.interrupted.get(partition.name)
+        if known is None or not known.before or partition.moving:
+            return False
+        return set(known.before) < set(partition.replicas)
 
     def to_restore(self, partition: PartitionPlacement) -> tuple[int, ...] | None:
         """Return the order that an interrupted cancellation has not restored; None if there is none, or others have."""
@@ -46,6 +53,16 @@ class KnownOrders:
         if known is None or partition.moving or partition.replicas != known.left or known.left == known.before:
             return None
         return known.before
+
+
+def _is_shown(move: Submission, partition: PartitionPlacement) -> bool:
+    return partition.target == move.after and set(partition.before) == set(move.before)
+
+
+def _is_shown_late(move: Submission, partition: PartitionPlacement) -> bool:
+    """Return whether a move is that of a partition, of which a broker still shows the replicas from before."""
+    added, removed = set(move.after) - set(move.before), set(move.before) - set(move.after)
+    return partition.replicas == move.before and (set(partition.adding), set(partition.removing)) == (added, removed)
 
 
 def known_orders(rows: Iterable[JournalRow]) -> KnownOrders:
@@ -85,6 +102,9 @@ def _add(
         submitted.pop(name, None)
         interrupted.pop(name, None)
     elif state is StepState.INTENDED:
-        before = replicas_of_text(row.after)
+        before, shown, move = replicas_of_text(row.after), replicas_of_text(row.before), submitted.get(name)
+        if move is not None and shown == before == move.before:
+            # A broker still showed them as before the move: the target replicas come first.
+            shown = (*move.after, *before)
         # Kafka leaves the replicas as they are, without those that were added.
-        interrupted[name] = Interrupted(before, tuple(b for b in replicas_of_text(row.before) if b in before))
+        interrupted[name] = Interrupted(before, tuple(dict.fromkeys(b for b in shown if b in before)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from benchmarks.groups.reassign.crash_points import CrashPointOptions, measure
+from headroom.cluster.reassignment.execution import cleaning
 from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor
 from headroom.cluster.reassignment.execution.moves import RunMoves
 from headroom.cluster.reassignment.execution.throttling import RunThrottle, _removals
@@ -16,6 +17,8 @@ from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.support.journal_specification import journal_violations
+from tests.unit.builders.run_stage import killed_at_each_step
+from tests.unit.cluster.reassignment import test_placement
 from tests.unit.cluster.reassignment.test_executor import Stage
 from tests.unit.fakes.reassigned_cluster import FakeJournal
 
@@ -74,6 +77,19 @@ def test_a_run_that_ends_while_its_partitions_move_is_found(monkeypatch: pytest.
     found = violations_of(monkeypatch, ReassignmentExecutor, "_watch", watch)
     assert any("ends the run, and" in violation for violation in found)
     assert any("gives a rate back while" in violation for violation in found)
+
+
+def test_a_rate_that_goes_back_while_a_replica_is_copied_between_directories_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cleaning, "copying_of", lambda *args: [])
+    found: set[str] = set()
+    for stage in killed_at_each_step(test_placement.Stage):
+        if stage.cluster.futures and not stage.cluster.left and stage.journal.records():
+            stage.journal.is_strict = False
+            stage.clean()
+            found.update(stage.journal.trace.violations())
+    assert any("as log_dirs undone: gives a rate back while" in violation for violation in found)
 
 
 def test_the_journal_of_the_tests_refuses_rows_that_break_the_specification() -> None:

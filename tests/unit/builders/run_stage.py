@@ -53,8 +53,11 @@ class RunStage:
         return self._journal_of(self.record(), command)
 
     def _journal_of(self, record: RecordedRun, command: str) -> RunJournal:
-        clock_ms = lambda: int(self.time.now_s * 1000)  # noqa: E731
-        return RunJournal(self.journal, record, "orders", command, "anna@host", clock_ms)
+        return RunJournal(self.journal, record, "orders", command, "anna@host", self.clock_ms)
+
+    def clock_ms(self) -> int:
+        """Return the time now, epoch milliseconds: no two commits have the same, as those of two real commands."""
+        return int(self.time.now_s * 1000) + len(self.journal.kept)
 
     def run(self, crash_at: int = 0, policy: RunPolicy | None = None) -> RunOutcome:
         self.cluster.crash = self.journal.crash = Crash(crash_at, on_step=self.on_step)

@@ -214,3 +214,57 @@ def test_a_run_that_gives_up_an_interrupted_cancellation_restores_the_order_once
         with pytest.raises(HeadroomError, match="could not be read, so what to cancel is unknown"):
             stage.run()
         stage.assert_nothing_is_left(BEFORE)
+
+
+def test_a_run_that_goes_on_names_a_partition_whose_interrupted_cancellation_takes_place_later() -> None:
+    # Killed after the journal had the cancellation, and before the controller: the move goes on, until it is cancelled.
+    found = 0
+    for stage in killed_at_each_step(stopped):
+        if not (any(record.cancelling for record in stage.journal.records()) and stage.cluster.left):
+            continue
+        found += 1
+        stage.stop.clear()
+        looks: list[int] = []
+
+        def act(cluster: FakeReassignedCluster, looks: list[int] = looks) -> None:
+            looks.append(1)
+            if A in cluster.left and len(looks) == 7:
+                cluster._cancel(A)
+
+        stage.cluster.on_look = act
+        stage.cluster.left[A] = 20
+        outcome = stage.run()
+        assert list(outcome.refused) == [A], outcome
+        stage.assert_nothing_is_left(BEFORE)
+    assert found
+
+
+@pytest.mark.parametrize("after_request", [False, True])
+def test_a_stop_leaves_the_order_of_a_topic_that_is_made_again_in_that_moment(after_request: bool) -> None:
+    stage = Stage()
+    theirs = (1, 2, 3)
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        requested = ("reassign", {A: None}) in cluster.requests or not after_request
+        if stage.stop.is_set() and requested and not made:
+            made.append(1)
+            if A not in cluster.left:
+                cluster._start(A, AFTER)
+            stage.end_topic_and_make_it_again(A.topic)
+            cluster._start(A, theirs)
+        elif A in cluster.left:
+            stage.stop.set()
+
+    made: list[int] = []
+    stage.cluster.on_look = look
+    stage.run()
+    assert made
+    stage.assert_nothing_is_left(theirs)
+
+
+def test_an_order_that_others_chose_after_an_interrupted_cancellation_stays() -> None:
+    theirs = (1, 2, 3)
+    for stage in cancelled():
+        stage.cluster._start(A, theirs)
+        assert stage.clean().moving == ()
+        stage.assert_nothing_is_left(theirs)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from headroom.cluster.reassignment.execution.control import RunPolicy
+from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.operations.reassignments.plan_back import plan_back
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import StepKind
-from headroom.planning.reassignments.run.record import RunState
+from headroom.planning.reassignments.run.record import DirectoryPlacement, RunState
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import Answer, Disturbance, FakeReassignedCluster, Killed
@@ -249,20 +250,86 @@ def test_a_directory_whose_broker_did_not_answer_and_did_nothing_is_given_up() -
     assert (stage.paths(), stage.throttles(), stage.left_behind()) == (PATHS_BEFORE, (OTHERS, {}), [])
 
 
-def test_a_run_does_not_wait_for_a_broker_that_died_before_it_answered() -> None:
+def died_before_it_answered() -> Stage:
+    """A stage whose run has ended, and whose broker took its request before it died."""
     stage = Stage(batches=[plan(0)])
     stage.cluster.disturbance = Disturbance(Answer.LOST, at=2)
 
     def look(cluster: FakeReassignedCluster) -> None:
         if cluster.futures:
-            cluster.futures.clear()
             cluster.alive.discard(1)
 
     stage.cluster.on_look = look
     assert list(stage.run().refused) == [name(0)]
-    assert "t-0 on broker 1 did not get its log directory: its broker is down" in stage.lines
+    assert stage.lines.count("t-0 on broker 1 did not get its log directory: its broker is down") == 1
+    (record,) = stage.journal.records()
+    assert (record.state, record.placing) == (RunState.ENDED, frozenset({ReplicaKey(name(0), 1)}))
+    stage.cluster.on_look = lambda cluster: None
+    stage.cluster.futures = {replica: (path, 10) for replica, (path, _) in stage.cluster.futures.items()}
+    assert stage.clean().moving == ()
+    assert stage.cluster.rates[LogDirsRate(1)] == LOG_DIRS_RATE
+    stage.cluster.alive.add(1)
+    return stage
+
+
+def test_a_run_does_not_wait_for_a_broker_that_died_unanswered_and_clean_keeps_its_rate_while_it_copies() -> None:
+    stage = died_before_it_answered()
+    assert stage.clean().moving == (name(0),)
+    assert stage.cluster.rates[LogDirsRate(1)] == LOG_DIRS_RATE
+    for _ in range(10):
+        stage.cluster.advance()
+    assert stage.clean().moving == ()
+    assert (stage.throttles(), stage.left_behind()) == ((OTHERS, {}), [])
+
+
+def test_the_same_command_follows_a_copy_of_a_broker_that_is_back() -> None:
+    stage = died_before_it_answered()
+    assert stage.run().refused == {}
+    assert (stage.cluster.futures, stage.throttles(), stage.left_behind()) == ({}, (OTHERS, {}), [])
     (record,) = stage.journal.records()
     assert (record.state, record.placing) == (RunState.DONE, frozenset())
+
+
+def test_a_broker_that_answers_a_later_request_is_waited_for_when_it_is_down() -> None:
+    stage = Stage(batches=[plan(0)])
+    placement = RunPlacement(stage.cluster, stage.run_journal(), patience_s=0.0)
+    places = {ReplicaKey(name(0), 1): DirectoryPlacement("/a", "/b")}
+    stage.journal.is_strict = False
+    stage.cluster.disturbance = Disturbance(Answer.LOST)
+    assert placement.request(places)
+    assert placement.request(places) == {}
+    stage.cluster.alive.discard(1)
+    assert placement.note_ended(stage.cluster.read()) == {}
+
+
+def test_a_broker_that_is_back_and_has_not_reported_its_logs_is_waited_for() -> None:
+    stage = Stage(batches=[plan(0)])
+    placement = RunPlacement(stage.cluster, stage.run_journal(), patience_s=0.0)
+    replica = ReplicaKey(name(0), 1)
+    stage.journal.is_strict = False
+    stage.cluster.disturbance = Disturbance(Answer.LOST)
+    placement.request({replica: DirectoryPlacement("/a", "/b")})
+    stage.cluster.alive.discard(1)
+    assert placement.note_ended(stage.cluster.read()) == {replica: "its broker is down"}
+    assert placement.awaited() == []
+    stage.cluster.alive.add(1)
+    assert placement.note_ended(replace(stage.cluster.read(), logs={})) == {}
+    assert placement.awaited() == [replica]
+
+
+def test_a_run_names_the_dead_broker_whose_copy_it_waits_for() -> None:
+    stage = Stage(batches=[plan(0)])
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if stage.time.now_s > 20:
+            cluster.alive.add(1)
+        elif cluster.futures:
+            cluster.alive.discard(1)
+
+    stage.cluster.on_look = look
+    assert stage.run().refused == {}
+    text = "1 replicas are on their way to a log directory, such as t-0 on broker 1; waiting for broker 1, down"
+    assert f"batch 1 of 1: {text}" in stage.notes
 
 
 def test_clean_waits_for_a_copy_and_names_its_partition() -> None:

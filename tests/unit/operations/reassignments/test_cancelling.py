@@ -17,7 +17,7 @@ from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.run_stage import RunStage, killed_at_each_step
-from tests.unit.fakes.reassigned_cluster import Crash, FakeReassignedCluster, Killed
+from tests.unit.fakes.reassigned_cluster import Answer, Crash, FakeReassignedCluster, Killed
 
 NAME = TopicPartition("t", 0)
 BEFORE, TARGET, LEFT = (3, 2, 1), (4, 2, 1), (2, 1, 3)
@@ -51,14 +51,18 @@ class Stage(RunStage):
 
     def plan_cancel(self) -> CancelPlan:
         self.cluster.crash = self.journal.crash = Crash()
-        return plan_cancel(self.cluster, None, known_orders(self.journal.kept))  # type: ignore[arg-type]
+        orders, time = known_orders(self.journal.kept), self.time
+        return plan_cancel(self.cluster, None, orders, time.clock, time.sleep)  # type: ignore[arg-type]
 
     def cancel(self, crash_at: int = 0) -> None:
         planned = self.plan_cancel()
         self.cluster.crash = self.journal.crash = Crash(crash_at)
         self.cancels += 1
-        session = type("Session", (), {"journal": lambda _: self.journal_of(RecordedRun(f"cancel-{self.cancels}"))})
-        assert execute_cancel(self.cluster, session(), planned, 60) == {}  # type: ignore[arg-type]
+        assert self.execute(planned) == {}
+
+    def execute(self, planned: CancelPlan) -> dict[TopicPartition, str]:
+        journal, time = self.journal_of(RecordedRun(f"cancel-{self.cancels}")), self.time
+        return execute_cancel(self.cluster, journal, planned, 60, time.clock, time.sleep)  # type: ignore[arg-type]
 
     def kill_run(self, looks: int = 1000) -> None:
         """Let a run submit its plan, and kill it."""
@@ -222,3 +226,43 @@ def test_nothing_is_planned_by_a_reading_in_which_no_controller_answered() -> No
     with pytest.raises(HeadroomError, match="the reassignments: could not be read, so what to cancel is unknown"):
         stage.plan_cancel()
     assert list(stage.plan_cancel().originals) == [NAME]
+
+
+def test_what_others_move_while_the_operator_is_asked_is_not_cancelled() -> None:
+    for stage in (cut_off(), moving()):
+        planned = stage.plan_cancel()
+        # The move was cancelled by others meanwhile, if it still ran.
+        if NAME in stage.cluster.left:
+            stage.cluster._cancel(NAME)
+        stage.cluster._start(NAME, (5, 2, 1))
+        assert stage.execute(planned) == {NAME: "others have changed it since"}
+        assert stage.cluster.partitions[NAME].target == (5, 2, 1)
+
+
+def test_a_topic_that_is_made_again_while_the_operator_is_asked_keeps_its_order() -> None:
+    stage = cut_off()
+    planned = stage.plan_cancel()
+    stage.end_topic_and_make_it_again(NAME.topic)
+    assert stage.execute(planned) == {NAME: "others have changed it since"}
+    assert stage.replicas_now() == LEFT
+
+
+@pytest.mark.parametrize("looks", [1, 3])
+def test_the_order_is_restored_although_a_broker_still_shows_the_added_replicas(looks: int) -> None:
+    stage = cut_off()
+    late = {NAME: PartitionPlacement(*NAME, 3, (*TARGET, 3), BEFORE)}
+    stage.cluster._shown, stage.cluster._out_of_date = (looks, late), Answer.LATE
+    stage.cancel()
+    assert stage.replicas_now() == BEFORE
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_move_of_which_a_broker_shows_nothing_yet_is_cancelled_with_its_order(step: int) -> None:
+    stage = moving()
+    late = {NAME: PartitionPlacement(*NAME, 3, BEFORE, BEFORE)}
+    stage.cluster._shown, stage.cluster._out_of_date = (3, late), Answer.LATE
+    with pytest.raises(Killed):
+        stage.cancel(step)
+    if stage.replicas_now() != BEFORE:
+        stage.cancel()
+    assert stage.replicas_now() == BEFORE
