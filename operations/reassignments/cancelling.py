@@ -125,10 +125,44 @@ def execute_cancel(
     now = control.read()
     require_known_moves(now)
     planned = {**plan.originals, **plan.unrestored}
-    others = {name: "others have changed it since" for name in planned if _is_begun_since(name, plan.snapshot, now)}
+    others = {
+        name: "others have changed it since"
+        for name, original in planned.items()
+        if _is_begun_since(name, plan.snapshot, now) or _is_reordered_since(name, original, plan.snapshot, now)
+    }
     moves = RunMoves(control, journal, settle_s, clock, sleep)
     failed = moves.cancel({name: original for name, original in planned.items() if name not in others})
-    return {**others, **failed, **end_copies(control, journal, plan.copies)}
+    return {**others, **failed, **_end_copies(control, journal, plan.copies)}
+
+
+def _end_copies(
+    control: LiveClusterControl, journal: RunJournal, copies: Mapping[ReplicaKey, str]
+) -> dict[TopicPartition, str]:
+    """End the copies that still run: requested after its end, the directory from before would begin a copy back."""
+    if not copies:
+        return {}
+    reading = control.read_logs(sorted({r.broker for r in copies}), sorted({r.name for r in copies}))
+    running = copies_between_directories(reading.brokers)
+    failed: dict[TopicPartition, str] = {}
+    for replica, path in copies.items():
+        logs = reading.brokers.get(replica.broker)
+        if logs is None:
+            failed[replica.name] = f"broker {replica.broker}: its log directories were not reported"
+        # Cancelled, a reassignment takes its new replicas with it.
+        elif running.get(replica) != path and replica.name in logs.logs:
+            failed[replica.name] = f"broker {replica.broker}: its copy to another log directory has ended"
+    still = {replica: path for replica, path in copies.items() if running.get(replica) == path}
+    return {**failed, **end_copies(control, journal, still)}
+
+
+def _is_reordered_since(
+    name: TopicPartition, original: tuple[int, ...] | None, planned: RunSnapshot, now: RunSnapshot
+) -> bool:
+    """Return whether a partition that rested has its replicas in an order that is neither that of then nor to come."""
+    before, after = planned.partitions[name], now.partitions.get(name)
+    if before.moving or after is None or after.moving or set(after.replicas) != set(before.replicas):
+        return False
+    return after.replicas not in (before.replicas, original)
 
 
 def _is_begun_since(name: TopicPartition, planned: RunSnapshot, now: RunSnapshot) -> bool:

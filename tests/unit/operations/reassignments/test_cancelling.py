@@ -15,9 +15,9 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.planning.reassignments.run.orders import known_orders
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 from tests.unit.builders.run_stage import RunStage, killed_at_each_step
-from tests.unit.fakes.reassigned_cluster import Answer, Crash, FakeReassignedCluster, Killed
+from tests.unit.fakes.reassigned_cluster import PATHS, Answer, Crash, FakeReassignedCluster, Killed
 
 NAME = TopicPartition("t", 0)
 BEFORE, TARGET, LEFT = (3, 2, 1), (4, 2, 1), (2, 1, 3)
@@ -266,3 +266,38 @@ def test_a_move_of_which_a_broker_shows_nothing_yet_is_cancelled_with_its_order(
     if stage.replicas_now() != BEFORE:
         stage.cancel()
     assert stage.replicas_now() == BEFORE
+
+
+def test_an_order_that_others_choose_while_the_operator_is_asked_stays() -> None:
+    stage = cut_off()
+    planned = stage.plan_cancel()
+    stage.reorder(OF_OTHERS)
+    assert stage.execute(planned) == {NAME: "others have changed it since"}
+    assert stage.replicas_now() == OF_OTHERS
+
+
+def copying() -> tuple[Stage, ReplicaKey]:
+    """A stage on which a replica is copied to another directory of its broker."""
+    stage, replica = Stage(), ReplicaKey(NAME, 2)
+    stage.cluster.place({replica: PATHS[1]})
+    assert replica in stage.cluster.futures
+    return stage, replica
+
+
+def test_a_copy_that_ends_while_the_operator_is_asked_is_not_copied_back() -> None:
+    stage, replica = copying()
+    planned = stage.plan_cancel()
+    stage.cluster.futures[replica] = (PATHS[1], 1)
+    stage.cluster.advance()
+    assert stage.execute(planned) == {NAME: "broker 2: its copy to another log directory has ended"}
+    assert (stage.cluster.futures, stage.cluster.path_of(replica)) == ({}, PATHS[1])
+
+
+def test_a_copy_that_still_runs_is_ended_and_one_of_a_silent_broker_is_named() -> None:
+    stage, replica = copying()
+    assert stage.execute(stage.plan_cancel()) == {}
+    assert (stage.cluster.futures, stage.cluster.path_of(replica)) == ({}, PATHS[0])
+    stage, replica = copying()
+    planned = stage.plan_cancel()
+    stage.cluster.alive.discard(2)
+    assert stage.execute(planned) == {NAME: "broker 2: its log directories were not reported"}
