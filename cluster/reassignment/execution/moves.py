@@ -169,10 +169,11 @@ class RunMoves:
         Raises:
             HeadroomError: as for ``cancel``.
         """
-        ended = frozenset(name for name in self._journal.record.cancelling if self._is_unrestored(name, snapshot))
-        if ended:
+        begun = self._journal.record.cancelling & self._journal.record.unended_moves
+        if any(self._is_unrestored(name, snapshot) for name in begun):
             self.finish_cancellations(of_moving=False)
-        return ended - self._journal.record.submitted.keys()
+        # It looks again, so that others may have ended meanwhile.
+        return begun - self._journal.record.submitted.keys()
 
     def _is_unrestored(self, name: TopicPartition, snapshot: RunSnapshot) -> bool:
         """Return whether a partition has the replicas from before by an own cancellation, perhaps in another order."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from headroom.cluster.reassignment.execution.control import RunPolicy
+from headroom.cluster.reassignment.execution.moves import RunMoves
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.run.record import RunState
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.record import RunState, Submission
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.run_stage import RunStage, killed_at_each_step, killed_while_moving
@@ -268,3 +270,18 @@ def test_an_order_that_others_chose_after_an_interrupted_cancellation_stays() ->
         stage.cluster._start(A, theirs)
         assert stage.clean().moving == ()
         stage.assert_nothing_is_left(theirs)
+
+
+def test_a_cancellation_that_takes_place_between_two_looks_is_reported_too() -> None:
+    stage, b = Stage(), TopicPartition("t", 1)
+    stage.cluster.partitions[b] = PartitionPlacement(*b, 3, BEFORE, BEFORE)
+    journal = stage.run_journal()
+    moves = RunMoves(stage.cluster, journal, 60, stage.time.clock, stage.time.sleep)
+    journal.write([JournalStep(StepKind.RUN, StepState.INTENDED, "fingerprint")])
+    moves.submit({name: Submission(BEFORE, AFTER) for name in (A, b)})
+    journal.write([JournalStep(StepKind.CANCEL, StepState.INTENDED, str(n), "[4,2,1,3]", "[3,2,1]") for n in (A, b)])
+    stage.cluster._cancel(A)
+    seen = stage.cluster.read()
+    stage.cluster._cancel(b)
+    assert moves.finish_ended_cancellations(seen) == {A, b}
+    assert journal.record.unended_moves == frozenset()
