@@ -45,6 +45,9 @@ class LockHolder:
             texts = {name: str(found.get(name) or "") for name in ("by", "command", "store", "run")}
             given = {name: found.get(name) for name in ("pid", "since_ms")}
             numbers = {name: None if value is None else int(value) for name, value in given.items()}
+            # In the command that ends it, such a number would name several processes.
+            if numbers["pid"] is not None and numbers["pid"] <= 0:
+                numbers["pid"] = None
             return cls(**texts, **numbers)  # type: ignore[arg-type]
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return cls()

@@ -19,6 +19,8 @@ from kafka.errors import (
     KafkaError,
     RebalanceInProgressError,
     RetriableError,
+    SaslAuthenticationFailedError,
+    UnknownError,
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
@@ -31,6 +33,8 @@ from headroom.schemas.threads import run_in_daemon_thread
 log = logging.getLogger(__name__)
 # How often the decision of the thread is looked at, and how long its end is waited for.
 _POLL_S, _END_S = 0.05, 2.0
+# Errors of a broker that pass: a password that was changed is read again, and a broker may fail for a moment.
+_PASSING = (RetriableError, SaslAuthenticationFailedError, UnknownError)
 OnNote = Callable[[str], None]
 
 
@@ -123,7 +127,9 @@ class RunLock:
                 self._on_note(self._waiting_text())
             if waited_s >= self._timing.join_s:
                 self._leaving.set()
-                self._decide(LockState.UNSEEN, f"the members of the group {self._name} have not agreed on a leader.")
+                have_not = "the members of the group {} have not agreed on a leader."
+                text = have_not if self._is_joining else "no coordinator of the group {} answers."
+                self._decide(LockState.UNSEEN, text.format(self._name))
             may_be_alone = may_be_alone and self._may_be_alone()
         if self._state is LockState.REFUSED:
             raise self._refusal()
@@ -137,6 +143,17 @@ class RunLock:
             is_lost = self._state is LockState.LOST
         if is_lost:
             on_lost(self._lost_text())
+
+    def require_not_lost(self) -> None:
+        """Check that no other process has taken the lock since.
+
+        Raises:
+            HeadroomError: one has.
+        """
+        if self._state is LockState.LOST:
+            raise HeadroomError(
+                f"cluster {self._cluster}", self._lost_text(), "Let that process end, then run the command again."
+            )
 
     def note_run(self, run_id: str) -> None:
         """Let others get the id of the run that this process carries on."""
@@ -173,7 +190,8 @@ class RunLock:
             return True
         try:
             members = set(self._group.members())
-        except (KafkaError, HeadroomError):
+        # Whatever it is, the answer to the join shows the same a little later.
+        except Exception:
             return False
         if members == {member}:
             self._decide(LockState.HELD)
@@ -215,6 +233,8 @@ class RunLock:
             member = self._group.new_member()
             self._failing_since_s = None
             self._set_member(member)
+        if self._leaving.is_set():
+            return False
         joined = self._join(member)
         self._failing_since_s = None
         is_leader = joined.leader == member
@@ -245,8 +265,8 @@ class RunLock:
     def _leave(self) -> None:
         member = self._member
         if member is not None:
-            # Otherwise its session ends by itself.
-            with suppress(KafkaError, HeadroomError):
+            # Otherwise, whatever the reason, its session ends by itself, and what the process has done is done.
+            with suppress(Exception):
                 self._group.leave(member)
                 self._set_member(None)
 
@@ -254,7 +274,7 @@ class RunLock:
         """Return why the lock is not available, after an error; None if it may be later, or if this process has it."""
         if isinstance(error, GroupAuthorizationFailedError):
             return f"this user may not join the group {self._name}. Grant READ on group {self._name} to this user."
-        is_refusal = isinstance(error, BrokerResponseError) and not isinstance(error, RetriableError)
+        is_refusal = isinstance(error, BrokerResponseError) and not isinstance(error, _PASSING)
         if is_refusal or isinstance(error, UnsupportedVersionError):
             return f"the group {self._name} cannot be joined ({type(error).__name__})."
         now_s = time.monotonic()

@@ -122,11 +122,23 @@ class RunSession:
         """
 
         def end(text: str) -> None:
-            on_lost(text)
-            stop.set()
+            try:
+                on_lost(text)
+            # Its output may be closed.
+            finally:
+                stop.set()
 
         if self._lock is not None:
             self._lock.when_lost(end)
+
+    def require_not_lost(self) -> None:
+        """Check that no other process has taken the run lock of the cluster since this one had it.
+
+        Raises:
+            HeadroomError: one has.
+        """
+        if self._lock is not None:
+            self._lock.require_not_lost()
 
     def running(self) -> dict[str, JobProcess]:
         """Return the process that carries on an unfinished run now, by the id of the run.

@@ -50,7 +50,8 @@ def clean_runs(
         config: settings file that recommended commands name; the default one if None.
 
     Raises:
-        HeadroomError: a run was begun on another machine, the cluster could not be read, or the journal not be written.
+        HeadroomError: a run was begun on another machine, the cluster could not be read, the journal not be written, or
+            another process has taken the run lock.
     """
     if not records:
         return []
@@ -64,6 +65,7 @@ def clean_runs(
         output = RunOutput(line=on_step, clean_command=headroom_reassign_clean((), config))
         # The newest first: it has set its rates over those that an older one has left.
         for record in reversed(records):
+            session.require_not_lost()
             others = [other for run_id, other in unfinished.items() if run_id != record.run_id]
             journal = session.journal(record)
             outcome = clean_run(control, journal, output, settings.reassign.settle_s, others=others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from headroom.cli.main import headroom
 from headroom.operations.journal import session as sessions
 from headroom.operations.journal.session import RunSession
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.live_commands import let_commands_open
 from tests.unit.fakes.group_coordinator import FakeCoordinator
@@ -116,6 +119,9 @@ class LostLock:
     def when_lost(self, on_lost: Callable[[str], None]) -> None:
         on_lost("the run lock of the cluster is lost: bert@host2 has it now")
 
+    def require_not_lost(self) -> None:
+        raise HeadroomError("cluster orders", "the run lock of the cluster is lost: bert@host2 has it now", "Wait.")
+
     def release(self) -> None:
         """Leave nothing."""
 
@@ -130,3 +136,28 @@ def test_a_run_that_has_lost_the_lock_stops_and_names_who_has_it(
     reason = "ended early: batch 1 did not begin: the run lock of the cluster is lost: bert@host2 has it now"
     assert reason in str(stopped.exception)
     assert cluster.partitions[PARTITION].replicas == (1, 2)
+
+
+def test_a_clean_that_has_lost_the_lock_cleans_no_further_run(
+    cluster: FakeReassignedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = JournalStep(StepKind.RUN, StepState.INTENDED, "plan")
+    RunSession(load_settings(None), "reassign run").journal().write([begun])
+    monkeypatch.setattr(sessions, "RunLock", LostLock)
+    assert "bert@host2 has it now" in str(run("clean", "--execute").exception)
+    (record,) = RunSession(load_settings(None), "x").records
+    assert record.rows == 1
+
+
+def test_a_run_that_has_lost_the_lock_stops_although_its_output_is_closed(
+    cluster: FakeReassignedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, stop = RunSession(load_settings(None), "reassign run"), threading.Event()
+    monkeypatch.setattr(session, "_lock", LostLock())
+
+    def print_line(text: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        session.stop_if_lost(stop, print_line)
+    assert stop.is_set()

@@ -17,6 +17,8 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     NotCoordinatorError,
+    SaslAuthenticationFailedError,
+    UnknownError,
 )
 
 from headroom.cluster.run_lock.group import LockTiming
@@ -199,6 +201,34 @@ def test_a_wait_that_is_interrupted_leaves_no_member(coordinator: FakeCoordinato
     taken.result(_MOST_S)
 
 
+def test_a_process_that_leaves_before_it_has_its_id_does_not_join(
+    coordinator: FakeCoordinator, new: Callable[..., Process]
+) -> None:
+    process = new()
+    process.group.runs.clear()
+    taken = process.take_later()
+    wait_until(lambda: process.lock._thread is not None)
+    # As after Ctrl-C, while no broker answers for longer than the end is waited for.
+    process.lock.release()
+    process.group.runs.set()
+    assert process.lock._thread is not None
+    process.lock._thread.result(_MOST_S)
+    assert coordinator.members == {}
+    process.lock._decide(LockState.UNSEEN)
+    taken.result(_MOST_S)
+
+
+def test_an_error_of_the_client_does_not_end_a_run(new: Callable[..., Process]) -> None:
+    process = new()
+    process.group.errors = {  # type: ignore[assignment]
+        "members": [RuntimeError("NetworkSelector closed!")],
+        "leave": [RuntimeError("NetworkSelector closed!")],
+    }
+    assert process.take().lock.state is LockState.HELD
+    process.lock.release()
+    assert process.group.closed
+
+
 def test_a_lock_that_is_lost_is_taken_again_if_it_is_free(
     coordinator: FakeCoordinator, new: Callable[..., Process]
 ) -> None:
@@ -227,6 +257,9 @@ def test_a_lock_that_another_process_has_taken_is_lost(
     if is_asked_later:
         process.lock.when_lost(process.lost.append)
     wait_until(lambda: bool(process.lost))
+    with pytest.raises(HeadroomError, match=r"cluster orders: the run lock of the cluster is lost: .* has it now"):
+        process.lock.require_not_lost()
+    other.lock.require_not_lost()
     assert process.lost == [
         "the run lock of the cluster is lost: the brokers heard nothing of this process for 10 s, and bert@host2, pid "
         "77 since 2027-01-15 08:01:00 UTC (headroom reassign clean; store s3://bucket/store) has it now"
@@ -297,6 +330,17 @@ def test_a_holder_outlives_a_coordinator_that_does_not_answer(
     assert (process.lock.state, process.notes) == (LockState.HELD, [])
 
 
+@pytest.mark.parametrize("error", [SaslAuthenticationFailedError(), UnknownError()])
+def test_a_holder_outlives_an_error_that_passes(
+    error: KafkaError, coordinator: FakeCoordinator, new: Callable[..., Process]
+) -> None:
+    process = new().take()
+    process.group.errors = {"beat": [error]}
+    wait_until(lambda: process.group.errors["beat"] == [])
+    assert "anna@host1" in refused(new(BERT))
+    assert (process.lock.state, process.notes) == (LockState.HELD, [])
+
+
 def test_a_permission_that_is_taken_away_is_noted_and_ends_nothing(new: Callable[..., Process]) -> None:
     process = new().take()
     process.lock.when_lost(process.lost.append)
@@ -306,7 +350,9 @@ def test_a_permission_that_is_taken_away_is_noted_and_ends_nothing(new: Callable
     assert process.lost == []
 
 
-@pytest.mark.parametrize("data", [b"", b"no JSON", b"[1]", b'{"pid": "x"}', b'{"since_ms": 1e400}', b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"no JSON", b"[1]", b'{"pid": "x"}', b'{"since_ms": 1e400}', b"\xff", b'{"by": "a@b", "pid": -1}']
+)
 def test_whatever_another_program_puts_in_its_place_is_an_unknown_process(data: bytes) -> None:
     assert str(LockHolder.decode(data)) == "an unknown process"
 
