@@ -153,7 +153,9 @@ class JobLocks:
     def release(self) -> None:
         """Release all locks."""
         for file in self._held.values():
-            file.close()
+            # On a full disk the identity is still to be written; the lock ends all the same.
+            with suppress(OSError):
+                file.close()
 
 
 @contextmanager

@@ -306,3 +306,16 @@ def test_the_member_of_a_process_that_may_run_still_is_not_known(store: StoreSet
         Path(folder, "runs.lock").write_text(json.dumps(owner), encoding="utf-8")
     with exclusive_jobs(store, ["runs"]) as locks:
         assert locks.left_member is None
+
+
+def test_a_lock_whose_identity_cannot_be_written_any_more_is_released(store: StoreSettings) -> None:
+    class Full:
+        """A file with text that the disk does not take."""
+
+        def close(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    with exclusive_jobs(store, ["alerts"]) as locks:
+        locks._held = {Path("full"): Full(), **locks._held}  # type: ignore[dict-item]
+    with exclusive_jobs(store, ["alerts"]):
+        pass
