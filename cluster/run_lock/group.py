@@ -173,8 +173,8 @@ class CoordinatedGroup:
         """Remove a member; no error if it is none any more."""
         identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None, reason=None)
         request = LeaveGroupRequest(group_id=self._group, members=[identity], min_version=3)
-        answer = self._send(request, self._timing.answer_s)
         with suppress(UnknownMemberIdError):
+            answer = self._send(request, self._timing.answer_s)
             for left in answer.members:
                 _raise_error(left.error_code)
 

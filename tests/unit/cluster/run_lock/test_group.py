@@ -117,10 +117,16 @@ def test_a_connection_on_which_an_answer_is_missing_is_ended(
     assert [name for name, _ in connection.sent].count("FindCoordinator") == 2
 
 
-def test_a_member_that_is_gone_may_leave(connection: FakeConnection, group: CoordinatedGroup) -> None:
-    connection.answers["LeaveGroup"] = SimpleNamespace(
-        error_code=0, members=[SimpleNamespace(error_code=UnknownMemberIdError.errno)]
-    )
+@pytest.mark.parametrize(
+    "answer",
+    [
+        SimpleNamespace(error_code=0, members=[SimpleNamespace(error_code=UnknownMemberIdError.errno)]),
+        # With its last member the group may be gone, too.
+        UnknownMemberIdError.errno,
+    ],
+)
+def test_a_member_that_is_gone_may_leave(answer: object, connection: FakeConnection, group: CoordinatedGroup) -> None:
+    connection.answers["LeaveGroup"] = answer
     group.leave("m")
     assert [m.member_id for m in connection.requests[-1].members] == ["m"]
 

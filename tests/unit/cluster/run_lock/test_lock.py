@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kafka.errors import (
@@ -219,11 +220,9 @@ def test_a_process_that_leaves_before_it_has_its_id_does_not_join(
 
 
 def test_an_error_of_the_client_does_not_end_a_run(new: Callable[..., Process]) -> None:
-    process = new()
-    process.group.errors = {  # type: ignore[assignment]
-        "members": [RuntimeError("NetworkSelector closed!")],
-        "leave": [RuntimeError("NetworkSelector closed!")],
-    }
+    process, error = new(), RuntimeError("NetworkSelector closed!")
+    errors: Any = {"members": [error], "leave": [error]}
+    process.group.errors = errors
     assert process.take().lock.state is LockState.HELD
     process.lock.release()
     assert process.group.closed

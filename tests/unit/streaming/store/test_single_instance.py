@@ -315,7 +315,8 @@ def test_a_lock_whose_identity_cannot_be_written_any_more_is_released(store: Sto
         def close(self) -> None:
             raise OSError(28, "No space left on device")
 
+    full: Any = Full()
     with exclusive_jobs(store, ["alerts"]) as locks:
-        locks._held = {Path("full"): Full(), **locks._held}  # type: ignore[dict-item]
+        locks._held = {Path("full"): full, **locks._held}
     with exclusive_jobs(store, ["alerts"]):
         pass
