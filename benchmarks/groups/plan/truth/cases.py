@@ -156,7 +156,7 @@ CASES: tuple[TruthCase, ...] = (
     ],
     *_cases(TruthTrouble.TIERED, _TIERED),
     *_cases(TruthTrouble.TIERED, _TIERED, ", written", write_bytes_per_s=0.3 * _MB),
-    *_cases(TruthTrouble.TIERED, _TIERED[:2], ", ten partitions", partitions=10, history_bytes=2 * _MB),
+    *_cases(TruthTrouble.TIERED, _TIERED[:2], ", ten partitions", partitions=10, history_bytes=4 * _MB),
     # Records have the number of their case: others come last.
     *_cases(TruthTrouble.DEAD, _DEAD, kafka=KAFKA_3_9),
     *_cases(TruthTrouble.DEAD, _DEAD[:3], ", written", KAFKA_3_9, write_bytes_per_s=0.3 * _MB),
