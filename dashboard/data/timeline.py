@@ -74,7 +74,7 @@ class ProgressPoint:
         in_sync: number of these that are in sync.
         never: number of these that never get in sync.
         unknown: number of these whose finish is unknown.
-        remaining_bytes: bytes left to copy, as far as they are known.
+        remaining_bytes: bytes left to copy; None if those of a replica are unknown.
         eta_s: time until the last of them is in sync, seconds; None if none is expected to be.
     """
 
@@ -83,7 +83,7 @@ class ProgressPoint:
     in_sync: int
     never: int
     unknown: int
-    remaining_bytes: int
+    remaining_bytes: int | None
     eta_s: float | None
 
     @property
@@ -98,7 +98,9 @@ _PROGRESS_SQL = """WITH by_tick AS (
         SELECT tick_ms, count(*) AS replicas, sum(CASE WHEN state = 'in_sync' THEN 1 ELSE 0 END) AS in_sync,
             sum(CASE WHEN state = 'never' THEN 1 ELSE 0 END) AS never,
             sum(CASE WHEN state = 'no_data' THEN 1 ELSE 0 END) AS unknown,
-            coalesce(sum(CASE WHEN NOT in_sync THEN remaining_bytes END), 0) AS remaining_bytes, max(eta_s) AS eta_s
+            CASE WHEN bool_or(NOT in_sync AND remaining_bytes IS NULL) THEN NULL
+                ELSE sum(CASE WHEN in_sync THEN 0 ELSE remaining_bytes END) END AS remaining_bytes,
+            max(eta_s) AS eta_s
         FROM data WHERE {condition} GROUP BY tick_ms)
     SELECT * FROM by_tick WHERE tick_ms IN (SELECT max(tick_ms) FROM by_tick GROUP BY tick_ms - tick_ms % {step_ms})
     ORDER BY tick_ms"""

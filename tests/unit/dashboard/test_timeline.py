@@ -142,6 +142,22 @@ def test_progress_has_what_is_left_and_when_the_end_was_expected(moved: Dashboar
     assert [p.finish_ms for p in points] == [TICK_MS + 55_000, None, None, TICK_MS + 9000]
 
 
+def test_what_is_left_is_unknown_at_a_tick_that_does_not_know_it_of_a_replica(store: DashboardStore) -> None:
+    """The log directories of a leader do not answer at two ticks: of one of two replicas, and of the only one."""
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    unread: dict[str, Any] = {"state": "no_data", "remaining_bytes": None}
+    done = new_replica(1, "in_sync", remaining_bytes=None)
+    store.replicas(new_replica(0), new_replica(2), tick_ms=TICK_MS - 3000)
+    store.replicas(new_replica(0), new_replica(2, **unread), tick_ms=TICK_MS - 2000)
+    store.replicas(new_replica(0, **unread), tick_ms=TICK_MS - 1000)
+    # What is in sync has nothing left, known or not.
+    store.replicas(new_replica(0), done)
+    left, _ = [b for b in timeline(store.site(), at(span=60)) if isinstance(b, Chart)]
+    assert values(left.table.rows[::-1], "remaining_bytes") == [(50_000_000,), (None,), (None,), (25_000_000,)]
+    assert left.note.endswith("A gap: what some replicas lack is unknown.")
+    assert store.client().get("/timeline").status_code == 200
+
+
 def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> None:
     for tick in range(50):
         store.replicas(new_replica(), tick_ms=TICK_MS - tick * 100_000)

@@ -164,9 +164,10 @@ def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -
     assert values(rows, "broker", "source_broker", "replicas", "behind", "unknown", "lag_offsets") == expected
 
 
-def test_no_known_gauge_has_no_greatest_lag(store: DashboardStore) -> None:
+def test_no_known_gauge_has_neither_a_greatest_lag_nor_a_sum(store: DashboardStore) -> None:
     store.lags((3, 1, "t", 0, None))
-    assert values(table(lag(store.site(), at()), "lag").rows, "greatest_lag_offsets") == [(None,)]
+    rows = table(lag(store.site(), at()), "lag").rows
+    assert values(rows, "greatest_lag_offsets", "lag_offsets") == [(None, None)]
 
 
 # Five minutes: the history may be minutes behind.
@@ -223,6 +224,14 @@ def test_only_the_brokers_that_are_furthest_behind_are_shown(store: DashboardSto
     assert page.status_code == 200
     assert 'class="heat-1" title="broker 59 from broker 1: 59 offsets">59</td>' in page.text
     assert store.client().get("/api/v1/lag/history.csv").text.count("\n") == 59
+
+
+def test_a_broker_without_a_known_lag_is_not_left_out_as_one_that_is_in_step(store: DashboardStore) -> None:
+    store.lags((2, 1, "t", 0, None), *((broker, 1, "t", 0, broker) for broker in range(3, 60)))
+    for heat_map in heat_maps(store):
+        # The 39 that are furthest behind: 21 to 59.
+        assert heat_map.rows == ["2", *(str(broker) for broker in range(21, 60))]
+        assert "The 40 furthest behind, or without a known lag; 18 more are in the table." in heat_map.note
 
 
 # Runs
