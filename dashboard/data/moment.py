@@ -29,7 +29,7 @@ T = TypeVar("T")
 DAY_MS = 86_400_000
 # New replicas are written after the verdicts of their tick, by a busy watch up to half a minute later, and then by the
 # gold job. Those of an earlier tick are shown until then.
-_LATE_MS = 60_000
+LATE_MS = 60_000
 # Moments that are kept: those that clients look at. One of 2,000 moving partitions takes some 3 MB.
 _KEPT = 16
 # A thousand years.
@@ -230,7 +230,7 @@ class MomentReader:
     def _read_moment(self, cluster: str, tick_ms: int, _: int | None) -> ClusterMoment:
         statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of)
         moment = ClusterMoment(cluster, tick_ms, statuses, (), None)
-        first_ms = tick_ms - _LATE_MS if moment.is_moving else tick_ms
+        first_ms = tick_ms - LATE_MS if moment.is_moving else tick_ms
         rows = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
         if not rows:
             return moment

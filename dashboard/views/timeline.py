@@ -12,7 +12,6 @@ from headroom.dashboard.data.timeline import (
     RangeEvents,
     ThrottleStep,
     TickRange,
-    progress_history,
     range_events,
     rate_changes,
 )
@@ -73,7 +72,7 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     Raises:
         HeadroomError: a table cannot be read.
     """
-    points = progress_history(site.tables, ticks)
+    points = site.points.progress(ticks)
     happened = range_events(site.tables, ticks)
     rows = sorted(_events(site, ticks, happened), key=lambda row: -row["at_ms"])
     linked = [{**row, "url": address.url(View.MOVES, at=row["at_ms"], page=None, sort=None)} for row in rows]
