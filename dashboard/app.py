@@ -84,7 +84,7 @@ def create_app(
         token: token that is needed; None if there is none.
         proxies: proxies that name users, who need no token; None if there are none.
     """
-    live, sessions = Live(site.tables), Sessions(token, proxies)
+    live, sessions = Live(site.tables, site.clock_ms), Sessions(token, proxies)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -22,9 +22,9 @@ from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.live import Live
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
-from headroom.schemas.tables import THROTTLE_HEADROOM, Table
+from headroom.schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM, Table
 from headroom.streaming.delta import query as delta_query
-from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, event, new_replica
+from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, event, new_replica
 from tests.unit.builders.throttle_status import partition, status
 
 LEADER = status(1, Role.LEADER, 12, 10, partition())
@@ -42,10 +42,13 @@ class CountedTables(OpenTables):
     def __init__(self, store_path: str) -> None:
         super().__init__(store_path)
         self.looked = threading.Event()
+        self.looks = 0
 
     def version(self, table: Table) -> int | None:
         """Report the look, and return the version."""
         self.looked.set()
+        # One of those that are looked at each time.
+        self.looks += table is ALERT_EVENTS
         return super().version(table)
 
 
@@ -91,6 +94,33 @@ def test_a_commit_wakes_a_stream(store: DashboardStore, what: str) -> None:
             }[what]
             await asyncio.to_thread(commit)
             assert await asyncio.wait_for(waiting, DEADLINE_S / 2) > seen
+
+    asyncio.run(run())
+
+
+def test_new_replicas_wake_no_page_before_the_verdicts_of_their_tick(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing new to show, and to render it again would keep the verdicts waiting."""
+    monkeypatch.setattr(live_module, "_EVERY_S", 0.01)
+    store.throttles(LEADER)
+    store.throttles(LEADER, cluster="it's another")
+    store.replicas(new_replica())
+
+    async def run() -> None:
+        async with following(store) as (live, tables):
+            changes = live.changes(DEADLINE_S)
+            await anext(changes)
+            await until(lambda: live.version == 1)
+            for cluster in (CLUSTER, "it's another"):
+                seen, looks = live.version, tables.looks
+                later: dict[str, Any] = {"tick_ms": TICK_MS + 1000, "cluster": cluster}
+                await asyncio.to_thread(store.replicas, new_replica(), **later)
+                # The third look from now begins after the commit, and the fourth when it has ended.
+                await until(lambda looks=looks: tables.looks >= looks + 4)  # type: ignore[misc]
+                assert live.version == seen
+                await asyncio.to_thread(store.throttles, LEADER, **later)
+                await until(lambda seen=seen: live.version == seen + 1)  # type: ignore[misc]
 
     asyncio.run(run())
 
