@@ -297,6 +297,36 @@ def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(st
     assert (unknown.rows, unknown.empty) == ([], "It has no step.")
 
 
+def test_of_a_large_run_only_the_steps_of_a_page_are_read_and_once(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.journal(*({"step": "submit", "subject": f"t-{n}", "after": None if n == 3 else str(n)} for n in range(5)))
+    site, read = store.site(), []
+    rows = site.tables.rows
+
+    def noting(source: Table, sql: str) -> list[dict[str, Any]] | None:
+        found = rows(source, sql)
+        read.append(len(found or ()))
+        return found
+
+    monkeypatch.setattr(site.tables, "rows", noting)
+    shown = []
+    for page in (1, 2, 3, 2):
+        address = at(run="r1", rows=2, page=page, sort="-after")
+        steps = table(runs(site, address), "steps")
+        shown.append([row["after"] for row in steps.page(address.paging)])
+        assert (len(steps.rows), steps.pages(address.paging)) == (5, 3)
+    # Missing ones are last.
+    assert shown == [["4", "2"], ["1", "0"], [None], ["1", "0"]]
+    # The page that was asked for twice was read once, beside the runs, their number and the rates of this one.
+    assert sorted(read)[-3:] == [1, 2, 2]
+    store.journal({"step": "submit", "seq": 6})
+    steps = table(runs(site, at(run="r1")), "steps")
+    assert [row["subject"] for row in steps.rows[1:5:2]] == ["t-1", "t-3"]
+    assert len(list(steps.rows)) == 6
+    assert store.client().get("/api/v1/runs/steps.csv?run=r1").text.count("\n") == 7
+
+
 def test_without_a_journal_nothing_was_changed(store: DashboardStore) -> None:
     found = table(runs(store.site(), at()), "runs")
     assert (found.rows, found.empty[:38]) == ([], "No command of Headroom has changed thi")
