@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,6 +18,7 @@ from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
 from headroom.dashboard.views.runs import runs
+from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
 from tests.unit.builders.dashboard_store import (
@@ -25,10 +27,12 @@ from tests.unit.builders.dashboard_store import (
     DashboardStore,
     Row,
     at,
+    event,
     leader_row,
     new_replica,
     values,
 )
+from tests.unit.builders.migration_progress import doomed, progress
 from tests.unit.builders.throttle_status import partition, status
 from tests.unit.dashboard.markup import Markup
 
@@ -436,6 +440,34 @@ def test_a_table_that_does_not_follow_the_ticks_any_more_is_old(store: Dashboard
     # An hour later, which nothing evaluates.
     later = states(store, at=TICK_MS + 3_600_000)
     assert (later["gold/throttle_headroom"], later["gold/leader_imbalance"]) == ("old", "old")
+
+
+def test_tables_of_migrations_are_old_only_where_topics_migrate_from_an_origin(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.migrations(progress(0, groups=(doomed(),)), tick_ms=TICK_MS - 60_001)
+    without = store.watched(CLUSTER)
+    origin = MigrationSettings(origin=OriginSettings(bootstrap_servers="old:9092"))
+    migrating = replace(without, settings=replace(without.settings, migration=origin))
+    for watched, state in ((without, "readable"), (migrating, "old")):
+        rows = table(health(Site([watched], lambda: TICK_MS), at()), "tables").rows
+        found = dict(values(rows, "table", "state"))
+        assert (found["gold/migration_progress"], found["gold/migration_groups"]) == (state, "readable")
+
+
+def test_alerts_and_the_journal_have_the_time_of_their_newest_row(store: DashboardStore) -> None:
+    store.alerts(event("a", tick_ms=TICK_MS - 5000), event("b", tick_ms=TICK_MS + 5000), event("c", cluster="other"))
+    store.deliveries({"delivery_ms": TICK_MS - 4000})
+    # A silence of all clusters.
+    store.suppressions({"mark_ms": TICK_MS - 3000, "cluster": None})
+    store.journal({"at_ms": TICK_MS - 2000}, {"run_id": "other", "cluster": "other"})
+    rows = table(health(store.site(), at(at=TICK_MS)), "tables").rows
+    known = {row["table"]: (row["tick_ms"] - TICK_MS, row["state"]) for row in rows if row["tick_ms"] is not None}
+    assert known == {
+        "alerts/events": (-5000, "readable"),
+        "alerts/deliveries": (-4000, "readable"),
+        "alerts/marks": (-3000, "readable"),
+        "actions/journal": (-2000, "readable"),
+    }
 
 
 def test_the_table_of_verdicts_is_old_after_three_ticks_of_its_own_cluster(store: DashboardStore) -> None:
