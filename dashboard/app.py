@@ -41,6 +41,7 @@ from headroom.dashboard.security import (
     HEADERS,
     LOGIN,
     LOGIN_HTML,
+    SESSION_S,
     Guard,
     Sessions,
     TrustedProxies,
@@ -84,7 +85,7 @@ def create_app(
         token: token that is needed; None if there is none.
         proxies: proxies that name users, who need no token; None if there are none.
     """
-    live, sessions = Live(site.tables), Sessions(token, proxies)
+    live, sessions = Live(site.tables, site.clock_ms), Sessions(token, proxies)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -251,7 +252,7 @@ def _login(sessions: Sessions) -> APIRouter:
         # Behind a proxy that ends TLS only the origin says what the browser has.
         secure = "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
         name = cookie_name(request.headers.get("host", ""))
-        response.set_cookie(name, session, httponly=True, samesite="strict", secure=secure, path="/")
+        response.set_cookie(name, session, max_age=SESSION_S, httponly=True, samesite="strict", secure=secure, path="/")
         return response
 
     return router

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import secrets
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,6 +25,8 @@ LOGIN = "/login"
 # Of paths that anybody may ask for: what the page for the token is made of.
 _OPEN = (LOGIN, "/static/")
 _READING = ("GET", "HEAD")
+# A working day: then the token is asked for again. Cookie and session end together.
+SESSION_S = 43_200
 # The largest form takes some kilobytes. More would be kept in memory as a whole, and /login takes it from anybody.
 _MOST_BODY_BYTES = 64_000
 _TOO_LARGE = "A request to this page has at most 64 kB."
@@ -119,15 +122,23 @@ class Sessions:
     Args:
         token: the token; None: there is none.
         proxies: proxies that name users; None: none does. Without them and without a token everybody may read.
+        clock_s: returns a time that only grows, seconds.
     """
 
     # A person has some devices; the oldest session ends.
     _MOST = 1000
 
-    def __init__(self, token: str | None, proxies: TrustedProxies | None = None) -> None:
+    def __init__(
+        self,
+        token: str | None,
+        proxies: TrustedProxies | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._token = token
         self._proxies = proxies
-        self._open: dict[str, None] = {}
+        self._clock_s = clock_s
+        # When each began.
+        self._open: dict[str, float] = {}
 
     @property
     def is_needed(self) -> bool:
@@ -148,7 +159,7 @@ class Sessions:
         if not self._is_token(token):
             return None
         session = secrets.token_urlsafe(32)
-        self._open[session] = None
+        self._open[session] = self._clock_s()
         while len(self._open) > self._MOST:
             del self._open[next(iter(self._open))]
         return session
@@ -160,7 +171,9 @@ class Sessions:
         if self.has_token_in(headers):
             return True
         # The standard library's reader stops at the first cookie of others that does not keep to the standard.
-        return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers.get("host", ""))) in self._open
+        session = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers.get("host", "")))
+        began_s = None if session is None else self._open.get(session)
+        return began_s is not None and self._clock_s() - began_s < SESSION_S
 
     def has_token_in(self, headers: Headers) -> bool:
         """Return whether a request has the token itself: no browser adds it to a request of another page."""
@@ -203,6 +216,9 @@ class Guard:
         if host not in self._hosts:
             text = "This name is not one of this page's: add it to dashboard.hosts, or use the address it listens on."
             return _refusal_page(path, 421, "Another name", text)
+        if method in _READING and _is_of_other_site(headers):
+            text = "A page of another site may lead to this one by a link, and read nothing else of it."
+            return _refusal_page(path, 403, "Another site", text)
         # The name that a proxy adds goes along with requests of every page, as a cookie does.
         is_by_itself = user is None or self._sessions.has_token_in(headers)
         if method not in _READING and not _is_own(headers, is_by_itself):
@@ -237,6 +253,16 @@ def _is_own(headers: Headers, is_by_itself: bool) -> bool:
         return urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
     except ValueError:
         return False
+
+
+def _is_of_other_site(headers: Headers) -> bool:
+    """Return whether a page of another site has the browser read something, other than by a link to it.
+
+    It could not read the answers, but its requests would take the streams of all pages. Browsers tell where they are
+    from if the page is on their machine, or comes over TLS.
+    """
+    is_of_other = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    return is_of_other and headers.get("sec-fetch-mode") != "navigate"
 
 
 def _most_bytes(path: str) -> tuple[int, str]:

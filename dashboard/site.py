@@ -14,6 +14,7 @@ from headroom.dashboard.address import LAST_MS, Address
 from headroom.dashboard.data.journal import JournalReader
 from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
+from headroom.dashboard.data.points import PointReader
 from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS, ALERT_MARKS
@@ -71,6 +72,7 @@ class Site:
         self.offers = Offers(clock_ms)
         self.tables = OpenTables(self.settings.store.path)
         self.moments = MomentReader(self.tables, clock_ms)
+        self.points = PointReader(self.tables)
         self.journal = JournalReader(self.tables)
         self._lock = threading.Lock()
         self._clusters: tuple[int, list[str]] = (-_CLUSTERS_MS, [])

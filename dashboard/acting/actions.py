@@ -48,6 +48,7 @@ FOLDER = "_actions"
 LOOK_IS_GOOD_MS = 600_000
 # What was interrupted longer ago is looked at again before it goes on.
 GOES_ON_MS = 86_400_000
+# Looks and short commands at a time, and as many that last, which do not keep what is urgent waiting.
 _MOST_RUNNING = 4
 # A command that has begun has its process written within this time, also on a busy machine.
 _PID_S = 5.0
@@ -155,7 +156,7 @@ class Actions:
             HeadroomError: too many are running, or the folder cannot be written.
         """
         with self._lock:
-            self._require_room()
+            self._require_room(lasts=False)
             action_id = secrets.token_hex(12)
             folder = self._folder / action_id
             record = {
@@ -213,7 +214,7 @@ class Actions:
                 raise HeadroomError(
                     "The same command", "is being carried out already", f"See /actions/{same[0].action_id}."
                 )
-            self._require_room()
+            self._require_room(lasts=action.offer.command.lasts)
             try:
                 self._start(_change_folder(folder, number), arguments, user)
             except FileExistsError:
@@ -410,10 +411,16 @@ class Actions:
             return (succeeded if exit_code == 0 else failed), exit_code
         return (running if is_alive else ActionProgress.LOST), None
 
-    def _require_room(self) -> None:
-        running = sum(action.progress.is_running for action in self.all())
+    def _require_room(self, *, lasts: bool) -> None:
+        """Check that another command may begin; those that last count apart from looks and short ones.
+
+        Raises:
+            HeadroomError: too many are running.
+        """
+        running = sum(one.progress.is_running and _lasts(one) is lasts for one in self.all())
         if running >= _MOST_RUNNING:
-            raise HeadroomError(f"{running} actions", "are running already", "Wait until one has ended.")
+            which = f"{running} moves and migrations" if lasts else f"{running} actions"
+            raise HeadroomError(which, "are running already", "Wait until one has ended.")
 
     def _forget_old(self, newest: str) -> None:
         """Remove the oldest actions beyond those that are kept, but none that is running, nor the newest one.
@@ -439,6 +446,11 @@ class Actions:
             f"cannot be written ({error.strerror or error})",
             "Make room, or give this user the right to write there.",
         )
+
+
+def _lasts(action: ChosenAction) -> bool:
+    """Return whether what is done of an action may take hours; a look at it does not."""
+    return action.progress is ActionProgress.CHANGING and action.offer.command.lasts
 
 
 def _others_can_replace(folder: os.stat_result) -> bool:

@@ -30,6 +30,7 @@ class CommandRule:
         needs: options that it must have.
         asks: whether it asks before it changes something, unless it is told not to.
         looks_first: whether it shows the change without ``--execute``.
+        lasts: whether carrying it out may take hours.
         making: of a command that changes nothing: what it makes, and what carries that out.
     """
 
@@ -39,6 +40,7 @@ class CommandRule:
     needs: Sequence[str] = ()
     asks: bool = False
     looks_first: bool = True
+    lasts: bool = False
     making: Making | None = None
 
 
@@ -60,7 +62,7 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
     ("reassign", "cancel"): CommandRule({"--all": False}, asks=True),
     ("reassign", "clean"): CommandRule(most_arguments=50),
     ("reassign", "rollback"): CommandRule(
-        {"--throttle": True, "--low-rate": False}, most_arguments=1, least_arguments=1, asks=True
+        {"--throttle": True, "--low-rate": False}, most_arguments=1, least_arguments=1, asks=True, lasts=True
     ),
     ("alerts", "ack"): CommandRule({"--note": True}, most_arguments=1, least_arguments=1, looks_first=False),
     ("alerts", "silence"): CommandRule(
@@ -74,6 +76,7 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
         most_arguments=50,
         least_arguments=1,
         needs=("--name", "--method"),
+        lasts=True,
     ),
     ("migration", "shield"): CommandRule({"--name": True, "--off": False}, needs=("--name",)),
     ("migration", "cancel"): CommandRule({"--name": True}, needs=("--name",)),
@@ -138,6 +141,11 @@ class AllowedCommand:
     def is_made(self) -> bool:
         """Return whether it makes what is then carried out, so that the same can go on after an interruption."""
         return self._making is not None
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether carrying it out may take hours: a move, or a migration that waits for its producers."""
+        return self._rule.lasts or self.is_made
 
     def look(self, folder: Path) -> list[str]:
         """Return the arguments that show what it would change.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from headroom.dashboard.data.open_tables import OpenTables
-from headroom.dashboard.data.timeline import TickRange
+from headroom.dashboard.data.timeline import TickRange, range_records
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.records import record
 from headroom.schemas.tables import THROTTLE_HEADROOM
@@ -42,16 +42,28 @@ _SQL = """SELECT min(tick_ms) AS tick_ms, count(*) AS ticks, min(throttle_bytes_
         max(quota_bytes_per_s) AS quota_bytes_per_s, last_value(verdict ORDER BY tick_ms) AS verdict,
         last_value(remaining_bytes ORDER BY tick_ms) AS remaining_bytes
     FROM data WHERE {condition} AND broker = {broker} AND role = '{role}'
-    GROUP BY tick_ms - tick_ms % {step_ms} ORDER BY 1"""
+    GROUP BY tick_ms - tick_ms % {step_ms}"""
 
 
-def throttle_history(tables: OpenTables, ticks: TickRange, broker_role: BrokerRole) -> list[ThrottlePoint]:
+def throttle_history(
+    tables: OpenTables, ticks: TickRange, broker_role: BrokerRole, step_ms: int | None = None
+) -> list[ThrottlePoint]:
     """Return the throttle of a broker and role over a range, in at most ``MOST_POINTS`` points or one more.
+
+    Args:
+        tables: tables of the store.
+        ticks: the range.
+        broker_role: the broker and role.
+        step_ms: time that one point covers, milliseconds; None: that of the range.
 
     Raises:
         HeadroomError: the table cannot be read, or a row of it cannot be used.
     """
     sql = _SQL.format(
-        condition=ticks.condition, broker=broker_role.broker, role=broker_role.role.value, step_ms=ticks.step_ms
+        condition=ticks.condition,
+        broker=broker_role.broker,
+        role=broker_role.role.value,
+        step_ms=step_ms or ticks.step_ms,
     )
-    return tables.records(THROTTLE_HEADROOM, sql, partial(record, ThrottlePoint))
+    points = range_records(tables, ticks, THROTTLE_HEADROOM, sql, partial(record, ThrottlePoint))
+    return sorted(points, key=lambda point: point.tick_ms)

@@ -1,19 +1,22 @@
-"""Runs of the journal, the newest ones, read again only when it has grown."""
+"""Runs of the journal, the newest ones, and their steps, read again only when it has grown."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.streaming.delta.query import sql_text
 
+T = TypeVar("T")
 # Runs of one answer; those before them are asked for by a moment.
 MOST_RUNS = 1000
 # Answers that are kept: those of now, and of moments that clients look at.
-_KEPT = 16
+_KEPT = 32
+# Most steps of an answer that is kept: as many as a page shows. A list of replicas has any length.
+_KEPT_STEPS = 200
 _NEWEST_SQL = """SELECT run_id, min(at_ms) AS began_ms FROM data WHERE {condition}
     GROUP BY run_id ORDER BY began_ms DESC, run_id LIMIT {most}"""
 # By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
@@ -34,6 +37,22 @@ _RUNS_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(be
             sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, last_value(state ORDER BY seq) AS state
         FROM data WHERE {condition} GROUP BY run_id, step, subject)
     GROUP BY run_id ORDER BY began_ms DESC, run_id"""
+_STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY {order}at_ms, run_id, seq LIMIT {most} OFFSET {first}"
+_COUNT_SQL = "SELECT count(*) AS steps, array_agg(DISTINCT command) AS commands FROM data WHERE {condition}"
+_RATES_SQL = """SELECT DISTINCT subject, "after" FROM data
+    WHERE {condition} AND step = 'rate' AND state IN ('intended', 'done')"""
+
+
+class StepCount(NamedTuple):
+    """Steps of the journal in short.
+
+    Attributes:
+        steps: number of the steps.
+        commands: commands that took them.
+    """
+
+    steps: int
+    commands: frozenset[str]
 
 
 class NewestRuns(NamedTuple):
@@ -48,8 +67,11 @@ class NewestRuns(NamedTuple):
     before_ms: int | None
 
 
+_NO_STEP = StepCount(0, frozenset())
+
+
 class JournalReader:
-    """Reads runs. Threads may share it.
+    """Reads runs and steps. Threads may share it.
 
     Args:
         tables: the tables of the store.
@@ -58,7 +80,7 @@ class JournalReader:
     def __init__(self, tables: OpenTables) -> None:
         self._tables = tables
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, int], tuple[int, NewestRuns]] = {}
+        self._known: dict[Hashable, tuple[int, Any]] = {}
 
     def newest(self, cluster: str, at_ms: int) -> NewestRuns:
         """Return the newest runs of a cluster up to a moment, at most ``MOST_RUNS``.
@@ -70,21 +92,76 @@ class JournalReader:
         Raises:
             HeadroomError: the journal exists but cannot be read.
         """
-        key = cluster, at_ms
+        return self._kept(("newest", cluster, at_ms), lambda: self._read(cluster, at_ms))
+
+    def count(self, condition: str) -> StepCount:
+        """Return how many steps there are, and of which commands.
+
+        Args:
+            condition: SQL condition on the rows of the journal.
+
+        Raises:
+            HeadroomError: the journal exists but cannot be read.
+        """
+
+        def read() -> StepCount:
+            rows = self._tables.rows(ACTION_JOURNAL, _COUNT_SQL.format(condition=condition))
+            return StepCount(rows[0]["steps"], frozenset(rows[0]["commands"] or ())) if rows else _NO_STEP
+
+        return self._kept(("count", condition), read)
+
+    def rates(self, condition: str) -> list[tuple[str, str | None]]:
+        """Return subject and value of each rate that was set, or was to be, by steps of a condition.
+
+        Raises:
+            HeadroomError: the journal exists but cannot be read.
+        """
+
+        def read() -> list[tuple[str, str | None]]:
+            rows = self._tables.rows(ACTION_JOURNAL, _RATES_SQL.format(condition=condition)) or ()
+            return [(row["subject"], row["after"]) for row in rows]
+
+        return self._kept(("rates", condition), read)
+
+    def steps(self, condition: str, sort: str | None, first: int, most: int) -> list[dict[str, Any]]:
+        """Return some steps.
+
+        Args:
+            condition: SQL condition on the rows of the journal.
+            sort: column of the table that they are sorted by, with a minus before it: the greatest first; missing
+                values are last, and the same ones in the order of time. None: that order alone.
+            first: number of the first one that is returned, from 0.
+            most: most of them.
+
+        Raises:
+            HeadroomError: the journal exists but cannot be read.
+        """
+        key = (sort or "").removeprefix("-")
+        order = f'"{key}" {"ASC" if sort == key else "DESC"} NULLS LAST, ' if key in ACTION_JOURNAL.names() else ""
+        sql = _STEPS_SQL.format(condition=condition, order=order, most=most, first=first)
+
+        def read() -> list[dict[str, Any]]:
+            return self._tables.rows(ACTION_JOURNAL, sql) or []
+
+        return self._kept(("steps", sql), read) if most <= _KEPT_STEPS else read()
+
+    def _kept(self, key: Hashable, read: Callable[[], T]) -> T:
+        """Return what was read, unless the journal has grown since."""
         # Before it is read: what is appended meanwhile is read next time.
         version = self._tables.version(ACTION_JOURNAL)
         with self._lock:
             known = self._known.get(key)
         if version is not None and known is not None and known[0] == version:
-            return known[1]
-        runs = self._read(cluster, at_ms)
+            found: T = known[1]
+            return found
+        found = read()
         if version is not None:
             with self._lock:
                 self._known.pop(key, None)
-                self._known[key] = version, runs
+                self._known[key] = version, found
                 while len(self._known) > _KEPT:
                     del self._known[next(iter(self._known))]
-        return runs
+        return found
 
     def _read(self, cluster: str, at_ms: int) -> NewestRuns:
         condition = f'"cluster" = {sql_text(cluster)} AND at_ms <= {at_ms}'

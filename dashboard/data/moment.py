@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
@@ -29,7 +30,7 @@ T = TypeVar("T")
 DAY_MS = 86_400_000
 # New replicas are written after the verdicts of their tick, by a busy watch up to half a minute later, and then by the
 # gold job. Those of an earlier tick are shown until then.
-_LATE_MS = 60_000
+LATE_MS = 60_000
 # Moments that are kept: those that clients look at. One of 2,000 moving partitions takes some 3 MB.
 _KEPT = 16
 # A thousand years.
@@ -125,6 +126,11 @@ class ClusterMoment:
         return bool(self.replicas) or any(status.moving_partitions for status in self.statuses)
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether its new replicas are there, if it has any."""
+        return not self.is_moving or (self.finish is not None and self.finish.tick_ms == self.tick_ms)
+
+    @property
     def replicas_ms(self) -> int:
         """Return the tick of the new replicas, epoch milliseconds."""
         return self.tick_ms if self.finish is None else self.finish.tick_ms
@@ -167,7 +173,11 @@ class MomentReader:
     def __init__(self, tables: OpenTables, clock_ms: Callable[[], int]) -> None:
         self._tables = tables
         self._clock_ms = clock_ms
-        self._moment = lru_cache(maxsize=_KEPT)(self._read_moment)
+        self._lock = threading.Lock()
+        # Moments with the version of the table of new replicas, those that were asked for last at the end.
+        self._kept: dict[tuple[str, int], tuple[int | None, ClusterMoment]] = {}
+        # Newest verdicts that were asked for, by cluster, epoch milliseconds.
+        self._newest_ms: dict[str, int] = {}
 
     def clusters(self) -> list[str]:
         """Return the clusters with a verdict in the tables, by name.
@@ -192,6 +202,9 @@ class MomentReader:
             if rows is None:
                 return None
             if (tick_ms := rows[0]["tick_ms"]) is not None:
+                if table is THROTTLE_HEADROOM:
+                    with self._lock:
+                        self._newest_ms[cluster] = max(tick_ms, self._newest_ms.get(cluster, 0))
                 return int(tick_ms)
         return None
 
@@ -201,7 +214,21 @@ class MomentReader:
         Raises:
             HeadroomError: a table cannot be read, or a row of it cannot be used.
         """
-        return self._moment(cluster, tick_ms, self._tables.version(REASSIGNMENT_PROGRESS))
+        key, version = (cluster, tick_ms), self._tables.version(REASSIGNMENT_PROGRESS)
+        with self._lock:
+            known = self._kept.pop(key, None)
+            if known is not None:
+                self._kept[key] = known
+                # What is committed now is of other ticks.
+                is_past = self._newest_ms.get(cluster, 0) - tick_ms >= LATE_MS and known[1].is_whole
+                if is_past or known[0] == version:
+                    return known[1]
+        moment = self._read_moment(cluster, tick_ms)
+        with self._lock:
+            self._kept[key] = version, moment
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+        return moment
 
     def leaders(self, cluster: str, at_ms: int) -> LeaderMoment | None:
         """Return the newest count of leaders up to a time, epoch milliseconds; None if there is none.
@@ -227,10 +254,10 @@ class MomentReader:
             ORDER BY write_bytes_per_s DESC NULLS FIRST, topic, partition"""
         return self._tables.records(PARTITION_WRITE_RATE, sql, partial(record, PartitionRate))
 
-    def _read_moment(self, cluster: str, tick_ms: int, _: int | None) -> ClusterMoment:
+    def _read_moment(self, cluster: str, tick_ms: int) -> ClusterMoment:
         statuses = self._tick(THROTTLE_HEADROOM, cluster, tick_ms, "broker, role DESC", throttle_status_of)
         moment = ClusterMoment(cluster, tick_ms, statuses, (), None)
-        first_ms = tick_ms - _LATE_MS if moment.is_moving else tick_ms
+        first_ms = tick_ms - LATE_MS if moment.is_moving else tick_ms
         rows = self._tables.rows(REASSIGNMENT_PROGRESS, finish_sql(in_range(cluster, first_ms, tick_ms)))
         if not rows:
             return moment

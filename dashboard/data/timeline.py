@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
 from headroom.dashboard.data.moment import ClusterMoment, in_range, moment_after
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.records import record
-from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from headroom.streaming.delta.query import sql_text
 
+T = TypeVar("T")
 # Most points of a chart: about one for each pixel of its width.
 MOST_POINTS = 720
 # Most leader switches, changes of throttles and alert events that are read, the last ones.
 MOST_EVENTS = 1000
+# A range of a large move above which the rows are more than others wait for: an hour of 2,000 replicas has 1.4 million.
+_LONG_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,14 @@ class TickRange:
         first_ms: start, epoch milliseconds.
         last_ms: end, epoch milliseconds.
         topic: topic that alone counts; None: all.
+        is_live: whether its end goes on with the ticks.
     """
 
     cluster: str
     first_ms: int
     last_ms: int
     topic: str | None = None
+    is_live: bool = False
 
     @classmethod
     def until(cls, moment: ClusterMoment, at_ms: int | None, span_s: int, topic: str | None = None) -> TickRange:
@@ -45,7 +51,7 @@ class TickRange:
             topic: as of the range.
         """
         last_ms = moment.tick_ms if at_ms is None else at_ms
-        return cls(moment.cluster, last_ms - span_s * 1000, last_ms, topic)
+        return cls(moment.cluster, last_ms - span_s * 1000, last_ms, topic, is_live=at_ms is None)
 
     @property
     def condition(self) -> str:
@@ -64,6 +70,18 @@ class TickRange:
         return max(1, -(-(self.last_ms - self.first_ms) // MOST_POINTS))
 
 
+def range_records(
+    tables: OpenTables, ticks: TickRange, table: Table, sql: str, of: Callable[[Mapping[str, Any]], T]
+) -> list[T]:
+    """Return ``OpenTables.records`` of a query over a range, in any order; while a long one is read, others go on.
+
+    Raises:
+        HeadroomError: the table cannot be read, or a row of it cannot be used.
+    """
+    read = tables.long_records if ticks.last_ms - ticks.first_ms > _LONG_MS else tables.records
+    return read(table, sql, of)
+
+
 @dataclass(frozen=True)
 class ProgressPoint:
     """All new replicas at a tick, the last one of those that a point covers.
@@ -74,7 +92,7 @@ class ProgressPoint:
         in_sync: number of these that are in sync.
         never: number of these that never get in sync.
         unknown: number of these whose finish is unknown.
-        remaining_bytes: bytes left to copy, as far as they are known.
+        remaining_bytes: bytes left to copy; None if those of a replica are unknown.
         eta_s: time until the last of them is in sync, seconds; None if none is expected to be.
     """
 
@@ -83,7 +101,7 @@ class ProgressPoint:
     in_sync: int
     never: int
     unknown: int
-    remaining_bytes: int
+    remaining_bytes: int | None
     eta_s: float | None
 
     @property
@@ -98,20 +116,31 @@ _PROGRESS_SQL = """WITH by_tick AS (
         SELECT tick_ms, count(*) AS replicas, sum(CASE WHEN state = 'in_sync' THEN 1 ELSE 0 END) AS in_sync,
             sum(CASE WHEN state = 'never' THEN 1 ELSE 0 END) AS never,
             sum(CASE WHEN state = 'no_data' THEN 1 ELSE 0 END) AS unknown,
-            coalesce(sum(CASE WHEN NOT in_sync THEN remaining_bytes END), 0) AS remaining_bytes, max(eta_s) AS eta_s
+            CASE WHEN bool_or(NOT in_sync AND remaining_bytes IS NULL) THEN NULL
+                ELSE sum(CASE WHEN in_sync THEN 0 ELSE remaining_bytes END) END AS remaining_bytes,
+            max(eta_s) AS eta_s
         FROM data WHERE {condition} GROUP BY tick_ms)
-    SELECT * FROM by_tick WHERE tick_ms IN (SELECT max(tick_ms) FROM by_tick GROUP BY tick_ms - tick_ms % {step_ms})
-    ORDER BY tick_ms"""
+    SELECT max(tick_ms) AS tick_ms, last_value(replicas ORDER BY tick_ms) AS replicas,
+        last_value(in_sync ORDER BY tick_ms) AS in_sync, last_value(never ORDER BY tick_ms) AS never,
+        last_value(unknown ORDER BY tick_ms) AS unknown,
+        last_value(remaining_bytes ORDER BY tick_ms) AS remaining_bytes, last_value(eta_s ORDER BY tick_ms) AS eta_s
+    FROM by_tick GROUP BY tick_ms - tick_ms % {step_ms}"""
 
 
-def progress_history(tables: OpenTables, ticks: TickRange) -> list[ProgressPoint]:
+def progress_history(tables: OpenTables, ticks: TickRange, step_ms: int | None = None) -> list[ProgressPoint]:
     """Return the progress over a range, in at most ``MOST_POINTS`` points or one more.
+
+    Args:
+        tables: tables of the store.
+        ticks: the range.
+        step_ms: time that one point covers, milliseconds; None: that of the range.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
-    sql = _PROGRESS_SQL.format(condition=ticks.topic_condition, step_ms=ticks.step_ms)
-    return tables.records(REASSIGNMENT_PROGRESS, sql, partial(record, ProgressPoint))
+    sql = _PROGRESS_SQL.format(condition=ticks.topic_condition, step_ms=step_ms or ticks.step_ms)
+    points = range_records(tables, ticks, REASSIGNMENT_PROGRESS, sql, partial(record, ProgressPoint))
+    return sorted(points, key=lambda point: point.tick_ms)
 
 
 @dataclass(frozen=True)
@@ -154,7 +183,8 @@ def leader_switches(tables: OpenTables, ticks: TickRange) -> list[SwitchedPartit
         HeadroomError: the table cannot be read.
     """
     sql = _SWITCHES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
-    switches = tables.records(THROTTLE_HEADROOM, sql, partial(record, SwitchedPartitions))
+    found = range_records(tables, ticks, THROTTLE_HEADROOM, sql, partial(record, SwitchedPartitions))
+    switches = sorted(found, key=lambda switch: -switch.tick_ms)
     topic = ticks.topic
     return [switch for switch in switches if topic is None or switch.includes(topic) is not False]
 
@@ -188,7 +218,8 @@ def rate_changes(tables: OpenTables, ticks: TickRange) -> list[ThrottleStep]:
         HeadroomError: the table cannot be read.
     """
     sql = _CHANGES_SQL.format(condition=ticks.condition, most=MOST_EVENTS)
-    return tables.records(THROTTLE_HEADROOM, sql, partial(record, ThrottleStep))
+    changes = range_records(tables, ticks, THROTTLE_HEADROOM, sql, partial(record, ThrottleStep))
+    return sorted(changes, key=lambda change: -change.tick_ms)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ let said = "";
 // This machine's clock may differ from the server's.
 let aheadMs = Date.now() - Number(body.dataset.nowMs);
 let lastAnswerMs = Date.now();
-const LATE_MS = 15000;
-const AGAIN_MS = 2000;
+const [LATE_MS, AGAIN_MS] = [15000, 2000];
 
 function age(ms) {
   const s = Math.max(0, Math.round((Date.now() - aheadMs - ms) / 1000));
@@ -86,9 +85,13 @@ function show(regions) {
   }
 }
 
+let source;
+
+// Browsers open six connections to a host, so a page that nobody sees gives its own up. It goes on from where it was.
 function follow() {
-  if (!body.dataset.events) return;
-  const source = new EventSource(body.dataset.events);
+  if (source) source.close();
+  if (!body.dataset.events || document.hidden) return;
+  source = new EventSource(body.dataset.events);
   source.onmessage = (event) => {
     const message = JSON.parse(event.data);
     lastAnswerMs = Date.now();
@@ -101,24 +104,26 @@ function follow() {
     delete body.dataset.events;
     say(event.data);
   });
-  // The browser connects again by itself, but not after an answer such as 503, of this server or of a proxy before it.
-  source.onerror = () => {
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS);
-  };
+  // By itself the browser would connect to the moment at which a replay began, and not at all after a status of 503.
+  source.onerror = () => { source.close(); setTimeout(follow, AGAIN_MS); };
 }
+
+// The time in which nobody sees the page is not lost.
+document.addEventListener("visibilitychange", () => { lastAnswerMs = Date.now(); follow(); });
 
 // A time that is played goes on in the address too, so that stopping, reloading or sending it keeps the moment.
 function played(message) {
   const stop = document.querySelector("[data-stop]");
   if (!stop) return;
-  const [playing, stopped] = [new URL(location), new URL(stop.href)];
+  const [playing, stopped, events] = [location, stop.href, body.dataset.events].map((url) => new URL(url, location));
   if (!message.is_playing) {
     stopped.searchParams.delete("at");
     return location.assign(stopped);
   }
-  for (const url of [playing, stopped]) url.searchParams.set("at", message.at);
+  for (const url of [playing, stopped, events]) url.searchParams.set("at", message.at);
   history.replaceState(null, "", playing);
   stop.href = stopped;
+  body.dataset.events = events;
   const input = document.querySelector("#controls [name=at]");
   if (input !== document.activeElement) input.value = new Date(message.at).toISOString().slice(0, 19);
 }
@@ -127,7 +132,7 @@ function tick() {
   writeTimes(document);
   if (zone) write(zone, isLocal() ? "Times: local" : "Times: UTC");
   if (waiting.size) show({});
-  const lost = body.dataset.events && Date.now() - lastAnswerMs > LATE_MS;
+  const lost = body.dataset.events && !document.hidden && Date.now() - lastAnswerMs > LATE_MS;
   body.classList.toggle("lost", Boolean(lost));
   // Always the same sentence: it is read out when it changes.
   const since = new Date(lastAnswerMs - aheadMs);

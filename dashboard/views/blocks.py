@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -152,6 +153,14 @@ class DataColumn:
         return self.tones.get(value, Tone.UNKNOWN)
 
 
+class StoredRows(Sequence[Row]):
+    """Rows that stay in a table of the store, as they are too many: each part is read when it is shown."""
+
+    @abstractmethod
+    def ordered(self, sort: str | None) -> Sequence[Row]:
+        """Return them in another order, as of ``Paging``."""
+
+
 @dataclass(frozen=True)
 class Paging:
     """The part of a table's rows that is shown.
@@ -194,6 +203,8 @@ class DataTable:
         key = (sort or "").removeprefix("-")
         if key not in {column.key for column in self.columns if column.is_value}:
             return self.rows
+        if isinstance(self.rows, StoredRows):
+            return self.rows.ordered(sort)
         known = [row for row in self.rows if row.get(key) is not None]
         known.sort(key=lambda row: row[key], reverse=sort != key)
         return [*known, *(row for row in self.rows if row.get(key) is None)]

@@ -11,12 +11,19 @@ from headroom.dashboard.views.blocks import Block, DataColumn, DataTable, Facts,
 from headroom.operations.evaluation import fresh_ms
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import (
+    ACTION_JOURNAL,
+    ALERT_DELIVERIES,
+    ALERT_EVENTS,
+    ALERT_MARKS,
     BROKER_LOAD,
     BYTES_PER_SEC,
     ELECTION_PLAN,
     FETCHER_LAG,
     LEADER_IMBALANCE,
     MESSAGES,
+    MIGRATION_GROUPS,
+    MIGRATION_OFFSETS,
+    MIGRATION_PROGRESS,
     PARTITION_WRITE_RATE,
     REASSIGNMENT_PROGRESS,
     REPLICATION_LAG,
@@ -24,6 +31,7 @@ from headroom.schemas.tables import (
     Table,
 )
 from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.delta.query import sql_text
 
 # Brokers that are named.
 _MOST_NAMED = 10
@@ -39,7 +47,12 @@ _TABLES = (
     MESSAGES,
     FETCHER_LAG,
     BYTES_PER_SEC,
+    MIGRATION_PROGRESS,
+    MIGRATION_GROUPS,
+    MIGRATION_OFFSETS,
 )
+# Tables that follow no ticks, with the column of their time.
+_TIMES = {ALERT_EVENTS: "tick_ms", ALERT_DELIVERIES: "delivery_ms", ALERT_MARKS: "mark_ms", ACTION_JOURNAL: "at_ms"}
 _TONES = {"readable": Tone.GOOD, "old": Tone.WARNING, "no rows": Tone.QUIET, "unreadable": Tone.CRITICAL}
 _COLUMNS = (
     DataColumn("table", "table"),
@@ -55,20 +68,29 @@ def health(site: Site, address: Address) -> Sequence[Block]:
     at_ms = site.shown_ms(address)
     terms = [*_evaluation(site, address), *_collection(site, address, at_ms), Term("Store", site.tables.store_path)]
     stale_after_s = _stale_after_s(site, site.cluster(address))
-    rows = [_row(site, address, table, at_ms, stale_after_s.get(table.path)) for table in _TABLES]
-    note = "Tables of moves have rows only while something moves; the others follow the ticks by up to a minute."
+    tables = (*_TABLES, *_TIMES)
+    rows = [_row(site, address, table, at_ms, stale_after_s.get(table.path)) for table in tables]
+    note = (
+        "Tables of moves have rows only while something moves, those of migrations only while topics migrate; those of "
+        "alerts and actions have the time of their newest row. The others follow the ticks by up to a minute."
+    )
     return [Facts(terms), DataTable("tables", "Tables", _COLUMNS, rows, note=note)]
 
 
 def _stale_after_s(site: Site, cluster: str) -> Mapping[str, float]:
     """Return the age from which a table is old, seconds, by its path; without those that do not follow every tick."""
     watched = site.watched(cluster)
-    from_silver = (REPLICATION_LAG, MESSAGES, FETCHER_LAG, BYTES_PER_SEC)
+    fresh_s = fresh_ms(watched.settings) / 1000
+    from_silver = [REPLICATION_LAG, MESSAGES, FETCHER_LAG, BYTES_PER_SEC]
+    migrates = bool(watched.settings.migration.origin.bootstrap_servers)
+    if migrates:
+        from_silver.append(MIGRATION_OFFSETS)
     return {
-        THROTTLE_HEADROOM.path: fresh_ms(watched.settings) / 1000,
+        THROTTLE_HEADROOM.path: fresh_s,
         LEADER_IMBALANCE.path: watched.balances_stale_after_s(),
         BROKER_LOAD.path: watched.loads_stale_after_s(),
         **{table.path: watched.records_stale_after_s() for table in from_silver},
+        **({MIGRATION_PROGRESS.path: fresh_s} if migrates else {}),
     }
 
 
@@ -116,7 +138,7 @@ def _collection(site: Site, address: Address, at_ms: int) -> Iterator[Term]:
 
 def _row(site: Site, address: Address, table: Table, at_ms: int, stale_after_s: float | None) -> Row:
     try:
-        tick_ms = site.moments.tick_at(site.cluster(address), site.at_ms(address), table)
+        tick_ms = _newest_ms(site, site.cluster(address), site.at_ms(address), table)
     except HeadroomError as error:
         return {"table": table.path, "state": "unreadable", "tick_ms": None, "age_s": None, "problem": str(error)}
     age_s = None if tick_ms is None else max(0, at_ms - tick_ms) / 1000
@@ -124,3 +146,15 @@ def _row(site: Site, address: Address, table: Table, at_ms: int, stale_after_s: 
     if age_s is not None and stale_after_s is not None and age_s > stale_after_s:
         state = "old"
     return {"table": table.path, "state": state, "tick_ms": tick_ms, "age_s": age_s, "problem": None}
+
+
+def _newest_ms(site: Site, cluster: str, at_ms: int, table: Table) -> int | None:
+    """Return the newest tick in a table up to a time, or row of one that follows no ticks; None if there is none."""
+    if table not in _TIMES:
+        return site.moments.tick_at(cluster, at_ms, table)
+    name, column = sql_text(cluster), _TIMES[table]
+    # A silence may be of all clusters.
+    own = f'coalesce("cluster", {name}) = {name} AND {column} <= {at_ms}'
+    rows = site.tables.rows(table, f"SELECT max({column}) AS newest_ms FROM data WHERE {own}")
+    newest_ms: int | None = rows[0]["newest_ms"] if rows else None
+    return newest_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -89,7 +90,9 @@ def lag(site: Site, address: Address) -> Sequence[Block]:
 
 def _row(pair: PairLag, *, is_stale: bool) -> Row:
     state = "behind" if pair.behind else "unknown" if pair.unknown or pair.missing else "in step"
-    return {**vars(pair), "state": "unknown" if is_stale else state}
+    # The table has 0 as the sum of no known gauge.
+    known_sum = None if pair.greatest_lag_offsets is None else pair.lag_offsets
+    return {**vars(pair), "lag_offsets": known_sum, "state": "unknown" if is_stale else state}
 
 
 def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:
@@ -99,7 +102,7 @@ def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:
     for one in history:
         title = f"broker {one.broker}, {clock_text(one.at_ms)}: {_said(one)}"
         cells[one.broker][one.at_ms] = _cell(one, title, with_number=False)
-    brokers, left_out = _furthest((one.broker, one.greatest_lag_offsets or 0) for one in history)
+    brokers, left_out = _furthest((one.broker, one.greatest_lag_offsets) for one in history)
     table = DataTable("history", "Greatest lag, by time", _HISTORY_COLUMNS, [vars(one) for one in history[::-1]])
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     return HeatMap(
@@ -115,8 +118,8 @@ def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:
 
 
 def _by_source(pairs: Sequence[PairLag], tick_ms: int) -> HeatMap:
-    followers, left_out = _furthest((pair.broker, pair.greatest_lag_offsets or 0) for pair in pairs)
-    sources, more_left_out = _furthest((pair.source_broker, pair.greatest_lag_offsets or 0) for pair in pairs)
+    followers, left_out = _furthest((pair.broker, pair.greatest_lag_offsets) for pair in pairs)
+    sources, more_left_out = _furthest((pair.source_broker, pair.greatest_lag_offsets) for pair in pairs)
     by_pair = {(pair.broker, pair.source_broker): pair for pair in pairs}
     cells = [
         [
@@ -132,14 +135,21 @@ def _by_source(pairs: Sequence[PairLag], tick_ms: int) -> HeatMap:
     return HeatMap(title, "follower", [str(one) for one in followers], names, cells, None, left_out or more_left_out)
 
 
-def _furthest(lags: Iterable[tuple[int, int]]) -> tuple[list[int], str]:
-    """Return the brokers that are furthest behind, by id, and what is said of those that are left out."""
-    greatest: dict[int, int] = defaultdict(int)
+def _furthest(lags: Iterable[tuple[int, int | None]]) -> tuple[list[int], str]:
+    """Return the brokers that are furthest behind, by id, and what is said of those that are left out.
+
+    Those of which no lag is known come first: they may be further behind than all others.
+    """
+    known: dict[int, list[int]] = defaultdict(list)
     for broker, offsets in lags:
-        greatest[broker] = max(greatest[broker], offsets)
+        known[broker] += [] if offsets is None else [offsets]
+    greatest = {broker: max(own, default=math.inf) for broker, own in known.items()}
     furthest = sorted(greatest, key=lambda broker: (-greatest[broker], broker))[:_MOST_BROKERS]
     more = len(greatest) - len(furthest)
-    return sorted(furthest), f" The {len(furthest)} furthest behind; {more} more are in the table." if more else ""
+    if not more:
+        return sorted(furthest), ""
+    or_unknown = ", or without a known lag" if math.inf in greatest.values() else ""
+    return sorted(furthest), f" The {len(furthest)} furthest behind{or_unknown}; {more} more are in the table."
 
 
 def _said(one: PairLag | FollowerLag) -> str:

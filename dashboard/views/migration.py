@@ -160,12 +160,13 @@ def _summary(name: str, partitions: Sequence[MigrationProgress], tick_ms: int) -
 def _risk_text(partitions: Sequence[MigrationProgress]) -> str:
     """Return what is lost and what could be, with the number of partitions of which that is unknown."""
     lost = sum(partition.lost_offsets or 0 for partition in partitions)
+    of_lost = _of_unknown(sum(partition.lost_offsets is None for partition in partitions))
     at_risk = sum(partition.at_risk_offsets or 0 for partition in partitions)
     overtaken = [_overtaken(partition) for partition in partitions]
     of_risk = _of_unknown(sum(partition.at_risk_offsets is None for partition in partitions))
     of_overtaken = _of_unknown(sum(offsets is None for offsets in overtaken))
     return (
-        f"{lost:,} offsets are lost, a leader switch now would lose {at_risk:,}{of_risk}, and retention "
+        f"{lost:,} offsets are lost{of_lost}, a leader switch now would lose {at_risk:,}{of_risk}, and retention "
         f"{sum(offsets or 0 for offsets in overtaken):,}{of_overtaken}"
     )
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import overload
 
 from headroom.alerts.recommendations.commands import changing_command, headroom_reassign_clean
 from headroom.dashboard.acting.actions import ActionProgress, ChosenAction
 from headroom.dashboard.address import Address, View
+from headroom.dashboard.data.journal import JournalReader
 from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Row, Tone
+from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Row, StoredRows, Tone
 from headroom.planning.reassignments.run.journal import StepKind, StepState, rate_of_subject
 from headroom.planning.throttles.rate_options import rate_options
 from headroom.schemas.keys import BrokerRole
-from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.schemas.text import shell_quoted
 from headroom.schemas.text.amounts import rate_text
 from headroom.streaming.delta.query import sql_text
@@ -39,7 +40,7 @@ _ACTION_COLUMNS = (
     DataColumn("by", "by", none=""),
     DataColumn("action_id", "id"),
 )
-_MOVING_COMMANDS = ("reassign run", "reassign rollback")
+_MOVING_COMMANDS = frozenset(("reassign run", "reassign rollback"))
 _COLUMNS = (
     DataColumn("run_id", "run", link="url"),
     DataColumn("began_ms", "begun", Kind.MOMENT),
@@ -59,7 +60,8 @@ _STEP_COLUMNS = (
     DataColumn("after", "after", none="–", text_key="after_text"),
     DataColumn("by", "by"),
 )
-_STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY at_ms, run_id, seq"
+# Steps that are read at once where all are wanted, as for a file.
+_PART_STEPS = 5000
 
 
 def runs(site: Site, address: Address) -> Sequence[Block]:
@@ -74,8 +76,9 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
         of_run = f"{condition} AND run_id = {sql_text(address.run)}"
         steps = _steps(site, of_run)
         blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps, "It has no step."))
-        if any(step["command"] in _MOVING_COMMANDS for step in steps):
-            blocks.append(_taking_back(address.run, steps, site.watched(site.cluster(address)).config))
+        if site.journal.count(of_run).commands & _MOVING_COMMANDS:
+            config = site.watched(site.cluster(address)).config
+            blocks.append(_taking_back(address.run, site.journal.rates(of_run), config))
     newest = site.journal.newest(site.cluster(address), site.at_ms(address))
     linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in newest.rows]
     older = None
@@ -106,19 +109,21 @@ def _actions_of(site: Site, address: Address) -> list[Row]:
     return [_action_row(action) for action in every if action.offer.cluster == site.cluster(address)]
 
 
-def _taking_back(run_id: str, steps: Sequence[Row], config: str | None) -> Block:
+def _taking_back(run_id: str, given: Sequence[tuple[str, str | None]], config: str | None) -> Block:
     """Return the commands that remove what a run has left, and that take it back at the rate that it had set.
 
     Without such a rate it is not known at which one to go back, and nothing is recommended.
+
+    Args:
+        run_id: the run.
+        given: subjects and values of the rates that it has set.
+        config: settings file of the cluster.
     """
     clean = headroom_reassign_clean([run_id], config)
     rates = [
-        int(step["after"])
-        for step in steps
-        if step["step"] == StepKind.RATE.value
-        and step["state"] in (StepState.INTENDED.value, StepState.DONE.value)
-        and isinstance(rate_of_subject(step["subject"]), BrokerRole)
-        and _is_rate(step["after"])
+        int(value)
+        for subject, value in given
+        if value is not None and _is_rate(value) and isinstance(rate_of_subject(subject), BrokerRole)
     ]
     if not rates:
         return Commands("Remove what it has left", [clean])
@@ -148,11 +153,58 @@ def steps_table(site: Site, ticks: TickRange) -> DataTable:
     return DataTable("steps", "Steps", columns, _steps(site, condition), "No command of Headroom changed the cluster.")
 
 
-def _steps(site: Site, condition: str) -> list[Row]:
-    rows = site.tables.rows(ACTION_JOURNAL, _STEPS_SQL.format(condition=condition)) or []
-    return [
-        {**row, **{f"{key}_text": value_text(row["step"], row[key]) for key in ("before", "after")}} for row in rows
-    ]
+def _steps(site: Site, condition: str) -> Sequence[Row]:
+    steps = site.journal.count(condition).steps
+    return _StoredSteps(site.journal, condition, steps) if steps else []
+
+
+class _StoredSteps(StoredRows):
+    """Steps of the journal: a run of a large plan has more than a hundred thousand.
+
+    Args:
+        journal: reads them.
+        condition: SQL condition on the rows of the journal.
+        steps: number of the steps.
+        sort: order as of ``Paging``.
+    """
+
+    def __init__(self, journal: JournalReader, condition: str, steps: int, sort: str | None = None) -> None:
+        self._journal = journal
+        self._condition = condition
+        self._steps = steps
+        self._sort = sort
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return self._steps
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        """Return a step, or those of a part."""
+        places = range(self._steps)[index]
+        if isinstance(places, int):
+            return self._read(places, 1)[0]
+        return self._read(places.start, len(places) * places.step)[:: places.step]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield all of them."""
+        for first in range(0, self._steps, _PART_STEPS):
+            yield from self._read(first, _PART_STEPS)
+
+    def ordered(self, sort: str | None) -> Sequence[Row]:
+        """Return them in another order."""
+        return _StoredSteps(self._journal, self._condition, self._steps, sort)
+
+    def _read(self, first: int, most: int) -> list[Row]:
+        return [
+            {**row, **{f"{key}_text": value_text(row["step"], row[key]) for key in ("before", "after")}}
+            for row in self._journal.steps(self._condition, self._sort, first, most)
+        ]
 
 
 def value_text(step: str, value: str | None) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.recommendations.commands import headroom_apply
 from headroom.dashboard.address import Address, View
-from headroom.dashboard.data.history import ThrottlePoint, throttle_history
+from headroom.dashboard.data.history import ThrottlePoint
 from headroom.dashboard.data.moment import ClusterMoment
 from headroom.dashboard.data.timeline import RangeEvents, TickRange, range_events
 from headroom.dashboard.site import Site
@@ -192,7 +192,7 @@ def _chart(
     annotations: Sequence[ChartAnnotations],
     unannotated: str,
 ) -> Chart:
-    points = throttle_history(site.tables, ticks, broker_role)
+    points = site.points.throttle(ticks, broker_role)
     role = "leader" if broker_role.role is Role.LEADER else "destination"
     subject = f"broker {broker_role.broker} as {role}"
     table = DataTable("history", f"{subject}, by time", _POINT_COLUMNS, [vars(point) for point in points[::-1]])

@@ -12,7 +12,6 @@ from headroom.dashboard.data.timeline import (
     RangeEvents,
     ThrottleStep,
     TickRange,
-    progress_history,
     range_events,
     rate_changes,
 )
@@ -73,7 +72,7 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     Raises:
         HeadroomError: a table cannot be read.
     """
-    points = progress_history(site.tables, ticks)
+    points = site.points.progress(ticks)
     happened = range_events(site.tables, ticks)
     rows = sorted(_events(site, ticks, happened), key=lambda row: -row["at_ms"])
     linked = [{**row, "url": address.url(View.MOVES, at=row["at_ms"], page=None, sort=None)} for row in rows]
@@ -93,7 +92,10 @@ def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequ
     times_ms = [point.tick_ms for point in points]
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     thinned = f"One tick in {duration_text(ticks.step_ms / 1000)}." if len(points) > 1 and ticks.step_ms > 1000 else ""
-    left = ChartLine("left to copy", [float(p.remaining_bytes) for p in points], is_area=True)
+    remaining = [None if p.remaining_bytes is None else float(p.remaining_bytes) for p in points]
+    left = ChartLine("left to copy", remaining, is_area=True)
+    if None in remaining:
+        thinned = f"{thinned} A gap: what some replicas lack is unknown.".strip()
     title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms)}"
     blocks: list[Block] = [Chart(title, over_time(title, times_ms, [left], size_text, annotations), table, thinned)]
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]

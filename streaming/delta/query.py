@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 from numpy.typing import NDArray
 
@@ -28,7 +27,7 @@ def rows(
         definitions: name in the query to the definition of the table. Its columns that the table does not have, because
             an older version has made it, are null.
     """
-    return list(_result(tables, sql, definitions or {}).to_struct_array().to_pylist())
+    return answer(session_of(tables, definitions or {}), sql)
 
 
 def columns(
@@ -41,12 +40,18 @@ def columns(
         sql: one SELECT, of columns that are numbers and never null.
         definitions: as for ``rows``.
     """
-    result = _result(tables, sql, definitions or {})
+    result = session_of(tables, definitions or {}).execute(sql).read_all()
     # A column without a row has no chunk, which to_numpy refuses.
     return {name: result.column(name).to_numpy() if result.num_rows else np.empty(0) for name in result.column_names}
 
 
-def _result(tables: Mapping[str, str | DeltaTable], sql: str, definitions: Mapping[str, Definition]) -> Table:
+def session_of(tables: Mapping[str, str | DeltaTable], definitions: Mapping[str, Definition]) -> QueryBuilder:
+    """Return a session that answers queries over tables as they are now, also when one that is open is updated later.
+
+    Args:
+        tables: as for ``rows``.
+        definitions: as for ``rows``.
+    """
     builder = QueryBuilder()
     for name, table in tables.items():
         opened = table if isinstance(table, DeltaTable) else DeltaTable(table)
@@ -58,7 +63,31 @@ def _result(tables: Mapping[str, str | DeltaTable], sql: str, definitions: Mappi
         builder = builder.register(f"{name}_found", opened)
         nulls = ", ".join(f'{_null(column)} AS "{column.name}"' for column in missing)
         builder.execute(f"CREATE VIEW {name} AS SELECT *, {nulls} FROM {name}_found").read_all()
-    return builder.execute(sql).read_all()
+    return builder
+
+
+def answer(session: QueryBuilder, sql: str) -> list[dict[str, Any]]:
+    """Return the rows of a query; errors of the storage are raised unchanged.
+
+    Args:
+        session: of ``session_of``.
+        sql: one SELECT.
+    """
+    return list(session.execute(sql).read_all().to_struct_array().to_pylist())
+
+
+def long_answer(session: QueryBuilder, sql: str) -> list[dict[str, Any]]:
+    """Return the rows of a query that takes long, while other threads go on.
+
+    The library computes the rows of a SELECT while Python fetches them, and holds the interpreter's lock meanwhile. It
+    computes those of a new table before, without that lock.
+
+    Args:
+        session: of ``session_of``; it answers one such query.
+        sql: one SELECT, with a name for each column.
+    """
+    session.execute(f"CREATE TABLE answer AS {sql}").read_all()
+    return answer(session, "SELECT * FROM answer")
 
 
 def _null(column: Column) -> str:

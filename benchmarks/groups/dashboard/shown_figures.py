@@ -91,7 +91,9 @@ OF_ALL_VIEWS = (
         View.LAG,
         "lag",
         REPLICATION_LAG,
-        _OF_TICK,
+        "SELECT broker, source_broker, replicas, behind, unknown, missing, greatest_lag_offsets, "
+        "CASE WHEN greatest_lag_offsets IS NOT NULL THEN lag_offsets END AS lag_offsets "
+        "FROM data WHERE tick_ms = {tick_ms}",
         ("broker", "source_broker"),
         ("replicas", "behind", "unknown", "missing", "greatest_lag_offsets", "lag_offsets"),
     ),
@@ -125,7 +127,8 @@ OF_ALL_VIEWS = (
         REASSIGNMENT_PROGRESS,
         "SELECT tick_ms, count(*) AS replicas, count(CASE WHEN in_sync THEN 1 END) AS in_sync, "
         "count(CASE WHEN state = 'never' THEN 1 END) AS never, "
-        "sum(CASE WHEN in_sync THEN 0 ELSE remaining_bytes END) AS remaining_bytes "
+        "CASE WHEN count(CASE WHEN in_sync THEN 0 ELSE remaining_bytes END) = count(*) "
+        "THEN sum(CASE WHEN in_sync THEN 0 ELSE remaining_bytes END) END AS remaining_bytes "
         "FROM data WHERE tick_ms BETWEEN {tick_ms} - 3600000 AND {tick_ms} GROUP BY tick_ms",
         ("tick_ms",),
         ("replicas", "in_sync", "never", "remaining_bytes"),

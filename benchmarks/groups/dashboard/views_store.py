@@ -11,6 +11,8 @@ from tests.unit.builders.migration_progress import progress, switched
 from tests.unit.builders.throttle_status import partition, status
 
 _TICKS, _APART_MS = 4, 60_000
+# Of one replica, of one pair of brokers and of one partition nothing is known at this one.
+_UNKNOWN_TICK = 3
 
 
 def make_views(folder: Path, last_ms: int) -> list[int]:
@@ -40,16 +42,20 @@ def make_views(folder: Path, last_ms: int) -> list[int]:
 
 
 def _write_tick(store: DashboardStore, n: int, tick_ms: int) -> None:
+    is_unknown = n == _UNKNOWN_TICK
     parts = [partition(0, topic=f"t{n}")]
     store.replicas(
         new_replica(0, remaining_bytes=n * 1_000_000, lag_offsets=10 * n, eta_s=60.0 * n),
         new_replica(1, "in_sync", catch_up_bytes_per_s=1e6 * n),
         new_replica(2, "never", write_bytes_per_s=3e6 * n, leader=n),
+        *([new_replica(3, "no_data", remaining_bytes=None, lag_offsets=None)] if is_unknown else []),
         tick_ms=tick_ms,
     )
     store.leaders(leader_row(1, 100 + n, 30 + n), leader_row(2, 50, n, write_bytes_per_s=1e6 * n), tick_ms=tick_ms)
-    store.lags((3, 1, "t", 0, 5 * n), (3, 1, "t", 1, None), (3, 2, "u", 0, 0), (2, 1, "u", 1, n), tick_ms=tick_ms)
-    late = progress(0, left_offsets=1000 * n, at_risk_offsets=n, verdict=MigrationVerdict.LATE)
+    lags = [(3, 1, "t", 0, 5 * n), (3, 1, "t", 1, None), (3, 2, "u", 0, 0), (2, 1, "u", 1, n)]
+    store.lags(*lags, *([(4, 1, "t", 2, None)] if is_unknown else []), tick_ms=tick_ms)
+    lost = None if is_unknown else 0
+    late = progress(0, left_offsets=1000 * n, at_risk_offsets=n, lost_offsets=lost, verdict=MigrationVerdict.LATE)
     store.migrations(late, switched(1, end_offset=500 + n), tick_ms=tick_ms)
     store.throttles(
         status(1, Role.LEADER, 10 + n, 8 + n, *parts), status(3, Role.FOLLOWER, 12, 20 - n, *parts), tick_ms=tick_ms

@@ -407,6 +407,27 @@ def test_only_some_run_at_once(actions: Actions, program: Program) -> None:
         when_ended(actions, one)
 
 
+def test_what_is_urgent_does_not_wait_for_what_lasts(actions: Actions, program: Program) -> None:
+    run = "headroom migration run orders --name m{} --method routed --config orders.toml --execute"
+    rollback = "headroom reassign rollback r{} --throttle 50000000 --config orders.toml --execute"
+    begun = []
+    for text in (run.format(1), run.format(2), rollback.format(3), rollback.format(4), run.format(5)):
+        begun.append(actions.begin(offer(text)))
+        when_ended(actions, begun[-1])
+    program.waits()
+    for one in begun[:4]:
+        actions.change(one)
+    with pytest.raises(HeadroomError, match="4 moves and migrations: are running already"):
+        actions.change(begun[4])
+    urgent = actions.begin(offer())
+    when_ended(actions, urgent)
+    actions.change(urgent)
+    assert actions.read(urgent).progress is ActionProgress.CHANGING
+    program.waits(False)
+    for one in (*begun[:4], urgent):
+        when_ended(actions, one)
+
+
 def test_old_actions_are_forgotten_but_none_that_runs(
     actions: Actions, program: Program, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from deltalake import QueryBuilder
 from fastapi import FastAPI
 
 from headroom.dashboard import app as app_module
@@ -21,8 +22,9 @@ from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.live import Live
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
-from headroom.schemas.tables import THROTTLE_HEADROOM, Table
-from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore, event, new_replica
+from headroom.schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta import query as delta_query
+from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, DashboardStore, event, new_replica
 from tests.unit.builders.throttle_status import partition, status
 
 LEADER = status(1, Role.LEADER, 12, 10, partition())
@@ -40,10 +42,13 @@ class CountedTables(OpenTables):
     def __init__(self, store_path: str) -> None:
         super().__init__(store_path)
         self.looked = threading.Event()
+        self.looks = 0
 
     def version(self, table: Table) -> int | None:
         """Report the look, and return the version."""
         self.looked.set()
+        # One of those that are looked at each time.
+        self.looks += table is ALERT_EVENTS
         return super().version(table)
 
 
@@ -89,6 +94,33 @@ def test_a_commit_wakes_a_stream(store: DashboardStore, what: str) -> None:
             }[what]
             await asyncio.to_thread(commit)
             assert await asyncio.wait_for(waiting, DEADLINE_S / 2) > seen
+
+    asyncio.run(run())
+
+
+def test_new_replicas_wake_no_page_before_the_verdicts_of_their_tick(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing new to show, and to render it again would keep the verdicts waiting."""
+    monkeypatch.setattr(live_module, "_EVERY_S", 0.01)
+    store.throttles(LEADER)
+    store.throttles(LEADER, cluster="it's another")
+    store.replicas(new_replica())
+
+    async def run() -> None:
+        async with following(store) as (live, tables):
+            changes = live.changes(DEADLINE_S)
+            await anext(changes)
+            await until(lambda: live.version == 1)
+            for cluster in (CLUSTER, "it's another"):
+                seen, looks = live.version, tables.looks
+                later: dict[str, Any] = {"tick_ms": TICK_MS + 1000, "cluster": cluster}
+                await asyncio.to_thread(store.replicas, new_replica(), **later)
+                # The third look from now begins after the commit, and the fourth when it has ended.
+                await until(lambda looks=looks: tables.looks >= looks + 4)  # type: ignore[misc]
+                assert live.version == seen
+                await asyncio.to_thread(store.throttles, LEADER, **later)
+                await until(lambda seen=seen: live.version == seen + 1)  # type: ignore[misc]
 
     asyncio.run(run())
 
@@ -400,6 +432,41 @@ def test_a_commit_is_read_by_the_next_query(store: DashboardStore, tables: OpenT
     assert ticks(tables) == [0]
     store.throttles(LEADER, tick_ms=TICK_MS + 1)
     assert (ticks(tables), tables.version(THROTTLE_HEADROOM)) == ([0, 1], 2)
+
+
+def test_a_query_that_takes_long_keeps_no_other_one_from_its_table(
+    store: DashboardStore, tables: OpenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.throttles(LEADER)
+    began, ends = threading.Event(), threading.Event()
+
+    def slow(session: QueryBuilder, sql: str) -> list[dict[str, Any]]:
+        began.set()
+        assert ends.wait(DEADLINE_S)
+        return delta_query.answer(session, sql)
+
+    monkeypatch.setattr(delta_query, "long_answer", slow)
+    with ThreadPoolExecutor(2) as pool:
+        reading = pool.submit(tables.long_records, THROTTLE_HEADROOM, TICKS_SQL, lambda row: row["tick_ms"] - TICK_MS)
+        try:
+            assert began.wait(DEADLINE_S)
+            store.throttles(LEADER, tick_ms=TICK_MS + 1)
+            assert pool.submit(tables.version, THROTTLE_HEADROOM).result(timeout=DEADLINE_S / 2) == 2
+            assert pool.submit(ticks, tables).result(timeout=DEADLINE_S / 2) == [0, 1]
+        finally:
+            ends.set()
+        # It has the table of when it began.
+        assert reading.result(timeout=DEADLINE_S) == [0]
+
+
+def test_a_long_query_has_the_rows_of_a_usual_one(store: DashboardStore) -> None:
+    store.throttles(LEADER, status(3, Role.FOLLOWER, None, None))
+    opened = {"data": store.opened(THROTTLE_HEADROOM)}
+    sql = "SELECT broker, throttle_bytes_per_s, partitions, switches, stall FROM data ORDER BY broker"
+    usual = delta_query.answer(delta_query.session_of(opened, {}), sql)
+    long = delta_query.long_answer(delta_query.session_of(opened, {}), sql)
+    assert [row["broker"] for row in usual] == [1, 3]
+    assert sorted(long, key=lambda row: int(row["broker"])) == usual
 
 
 def test_a_table_that_is_compacted_and_vacuumed_under_it_is_read(store: DashboardStore, tables: OpenTables) -> None:

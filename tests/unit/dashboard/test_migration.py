@@ -83,6 +83,12 @@ def test_groups_that_could_not_be_listed_are_no_groups_that_have_read_all(store:
     assert text.endswith("and retention 260,000 (unknown of 2 partitions).")
 
 
+def test_a_loss_that_is_unknown_is_not_said_to_be_none(store: DashboardStore) -> None:
+    store.migrations(progress(0, lost_offsets=5), unread(partition=1), unread(partition=2))
+    (only,) = paragraphs(view(store))
+    assert "; 5 offsets are lost (unknown of 2 partitions), a leader switch now would lose 0 (" in only.text
+
+
 def test_rows_of_before_the_number_of_groups_are_known_only_by_their_groups(store: DashboardStore) -> None:
     for table, ticks in migration_rows({(CLUSTER, TICK_MS): [progress(0), progress(1, groups=(doomed(),))]}).items():
         written = [row for own in ticks.values() for row in own]

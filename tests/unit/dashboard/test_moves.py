@@ -55,6 +55,33 @@ def test_new_replicas_that_are_written_later_are_those_of_the_tick_before(store:
     assert values(found.rows, "name", "finish_ms") == [("t-0", TICK_MS + 60_000)]
 
 
+def test_a_moment_of_then_is_not_read_again_when_something_is_committed(store: DashboardStore) -> None:
+    for tick_ms in (TICK_MS, TICK_MS + 1, TICK_MS + 60_000):
+        store.throttles(ENOUGH, tick_ms=tick_ms)
+        store.replicas(new_replica(), tick_ms=tick_ms)
+    site = store.site()
+    addresses = at(at=TICK_MS), at(at=TICK_MS + 1), at()
+    before = [site.moment(address) for address in addresses]
+    assert [site.moment(address) is moment for address, moment in zip(addresses, before, strict=True)] == [True] * 3
+    store.replicas(new_replica(1), tick_ms=TICK_MS + 60_000)
+    # A minute before the newest tick, less than a minute, and that tick.
+    after = [site.moment(address) for address in addresses]
+    assert [moment is known for moment, known in zip(after, before, strict=True)] == [True, False, False]
+    assert [len(moment.replicas) for moment in after if moment is not None] == [1, 1, 2]
+
+
+def test_new_replicas_that_come_late_are_shown_at_their_moment(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.throttles(ENOUGH, tick_ms=TICK_MS + 3_600_000)
+    site = store.site(TICK_MS + 3_600_000)
+    assert site.moment(at()) is not None
+    for replicas_there in (0, 1):
+        moment = site.moment(at(at=TICK_MS))
+        assert moment is not None
+        assert len(moment.replicas) == replicas_there
+        store.replicas(new_replica())
+
+
 def test_a_row_has_the_values_of_its_table(store: DashboardStore) -> None:
     given = new_replica(7, eta_s=90.5, topic="orders", adding_replica=4, leader=2, lag_offsets=12)
     row = only(store, given)

@@ -110,36 +110,131 @@ def test_the_script_of_the_page_stays_short() -> None:
 
 
 PLAYED = """
-const played = (message, href, stopHref) => {
+const played = (message, href, stopHref, events) => {
   const went = [];
   const location = { href, toString: () => href, assign: (url) => went.push(["to", String(url)]) };
   const history = { replaceState: (state, title, url) => went.push(["is", String(url)]) };
   const stop = { href: stopHref };
   const input = {};
   const document = { querySelector: (selector) => selector === "[data-stop]" ? stop : input };
+  const body = { dataset: { events } };
   const source = named("played") + "\\nreturn played;";
-  new Function("document", "location", "history", source)(document, location, history)(message);
-  return { went, stop: String(stop.href), input: input.value ?? null };
+  new Function("document", "body", "location", "history", source)(document, body, location, history)(message);
+  return { went, stop: String(stop.href), input: input.value ?? null, events: String(body.dataset.events) };
 };
 """
 ADDRESS = "http://127.0.0.1:8600/moves?cluster=b&topic=t&at=1"
+EVENTS = "/events/moves?at=1&play=60"
 
 
 def test_a_time_that_is_played_goes_on_in_the_address() -> None:
     message = json.dumps({"is_playing": True, "at": TICK_MS})
-    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}");'
+    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}", "{EVENTS}");'
     then = ADDRESS.replace("at=1", f"at={TICK_MS}")
     assert result(script) == {
         "went": [["is", f"{then}&play=60"]],
         "stop": then,
         "input": "2027-01-15T08:00:00",
+        "events": f"http://127.0.0.1:8600/events/moves?at={TICK_MS}&play=60",
     }
 
 
 def test_a_time_that_has_come_to_now_goes_on_with_the_same_cluster_and_filters() -> None:
     message = json.dumps({"is_playing": False, "at": None})
-    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}");'
+    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}", "{EVENTS}");'
     assert result(script)["went"] == [["to", "http://127.0.0.1:8600/moves?cluster=b&topic=t"]]
+
+
+# The whole script in a page without parts, whose streams, timers and clock the test has in hand.
+PAGE = """
+const page = (events) => {
+  let nowMs = 0, isLost = false;
+  const streams = [], timers = [], ticks = [], handlers = {};
+  class EventSource {
+    constructor(url) { this.url = String(url); this.isOpen = true; streams.push(this); }
+    addEventListener() {}
+    close() { this.isOpen = false; }
+  }
+  class Clock extends Date { static now() { return nowMs; } }
+  const nodes = { status: { textContent: "" } };
+  const stop = { href: "http://127.0.0.1:8600/moves?at=1" };
+  const document = {
+    body: { dataset: { events, nowMs: "0" }, classList: { toggle: (name, isOn) => { isLost = isOn; } } },
+    hidden: false,
+    getElementById: (id) => nodes[id] ?? null,
+    querySelector: (selector) => selector === "[data-stop]" ? stop : {},
+    querySelectorAll: () => [],
+    addEventListener: (name, handler) => { handlers[name] = handler; },
+  };
+  const href = "http://127.0.0.1:8600/moves?at=1&play=60";
+  const given = {
+    document, EventSource, Date: Clock, setTimeout: (act) => timers.push(act), setInterval: (act) => ticks.push(act),
+    addEventListener: () => {}, location: { href, toString: () => href }, history: { replaceState: () => {} },
+  };
+  new Function(...Object.keys(given), source)(...Object.values(given));
+  return {
+    open: () => streams.filter((one) => one.isOpen).map((one) => one.url),
+    hide: (isHidden) => { document.hidden = isHidden; handlers.visibilitychange(); },
+    isLostAfter: (ms) => { nowMs += ms; for (const tick of ticks) tick(); return isLost; },
+    get: (message) => streams.at(-1).onmessage({ data: JSON.stringify({ now_ms: 0, regions: {}, ...message }) }),
+    fail: () => streams.at(-1).onerror(),
+    wait: () => { for (const act of timers.splice(0)) act(); },
+  };
+};
+"""
+
+
+def test_only_the_page_that_is_seen_has_a_stream() -> None:
+    """Browsers open six connections to a host; there are seven tabs."""
+    script = """
+    const tabs = Array.from({ length: 7 }, () => page("/events/moves"));
+    for (const tab of tabs.slice(0, 6)) tab.hide(true);
+    const before = tabs.map((tab) => tab.open().length);
+    tabs[6].hide(true);
+    tabs[0].hide(false);
+    const RESULT = [before, tabs.map((tab) => tab.open().length)];
+    """
+    assert result(f"{PAGE}{script}") == [[0, 0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 0, 0, 0]]
+
+
+def test_a_page_that_nobody_saw_for_an_hour_has_not_lost_its_server() -> None:
+    script = """
+    const tab = page("/events/moves");
+    tab.hide(true);
+    const lost = [tab.isLostAfter(3600000)];
+    tab.hide(false);
+    lost.push(tab.isLostAfter(0), tab.isLostAfter(15000), tab.isLostAfter(1));
+    tab.get({});
+    const RESULT = [...lost, tab.isLostAfter(0)];
+    """
+    assert result(f"{PAGE}{script}") == [False, False, False, True, False]
+
+
+def test_a_replay_whose_stream_breaks_goes_on_from_where_it_was() -> None:
+    moment = json.dumps({"is_playing": True, "at": TICK_MS})
+    script = f"""
+    const tab = page("/events/moves?at=1&play=60");
+    const open = [tab.open()];
+    tab.get({moment});
+    tab.fail();
+    open.push(tab.open());
+    tab.wait();
+    open.push(tab.open());
+    tab.hide(true);
+    tab.hide(false);
+    const RESULT = [...open, tab.open()];
+    """
+    then = [f"http://127.0.0.1:8600/events/moves?at={TICK_MS}&play=60"]
+    assert result(f"{PAGE}{script}") == [["/events/moves?at=1&play=60"], [], then, then]
+
+
+def test_a_stream_that_is_refused_is_asked_for_again_once_at_a_time() -> None:
+    script = """
+    const tab = page("/events/moves");
+    for (let n = 0; n < 3; n += 1) { tab.fail(); tab.hide(true); tab.hide(false); tab.wait(); }
+    const RESULT = tab.open();
+    """
+    assert result(f"{PAGE}{script}") == ["/events/moves"]
 
 
 def chosen(file: str) -> Any:

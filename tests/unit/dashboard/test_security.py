@@ -210,6 +210,8 @@ def test_the_token_opens_a_session_in_a_cookie_that_scripts_and_other_sites_do_n
     cookie = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
     assert cookie["httponly"]
     assert (cookie["samesite"].lower(), cookie["path"], cookie["domain"]) == ("strict", "/", "")
+    # 12 hours.
+    assert cookie["max-age"] == "43200"
     assert TOKEN not in answer.headers["set-cookie"]
     assert len(cookie.value) >= 40
     for path in ("/moves", "/api/v1/moves", "/api/v1/openapi.json"):
@@ -279,6 +281,46 @@ def test_the_oldest_of_a_thousand_sessions_ends() -> None:
     host = {"host": "127.0.0.1:8600"}
     open_ = [sessions.is_open(Headers({**host, "cookie": f"{COOKIE}={given[n]}"})) for n in (0, 1, -1)]
     assert open_ == [False, True, True]
+
+
+@pytest.mark.parametrize("path", ["/moves", "/api/v1/moves", "/nosuch", "/static/page.js"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("mode", ["no-cors", "cors", "websocket", None])
+def test_a_page_of_another_site_reads_nothing(store: DashboardStore, path: str, site: str, mode: str | None) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10))
+    headers = {"sec-fetch-site": site, **({} if mode is None else {"sec-fetch-mode": mode})}
+    answer = store.client().get(path, headers=headers)
+    assert answer.status_code == 403
+    assert "A page of another site may lead to this one by a link" in answer.text
+    require_headers(answer)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        # The link of an alert, the page's own requests, an address that somebody enters, and a program.
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"},
+        {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"},
+        {"sec-fetch-site": "none", "sec-fetch-mode": "navigate"},
+        {},
+    ],
+)
+def test_links_of_other_sites_and_requests_of_the_page_itself_are_answered(
+    store: DashboardStore, headers: dict[str, str]
+) -> None:
+    for path in ("/moves", "/api/v1/moves", "/static/page.js"):
+        assert store.client().get(path, headers=headers).status_code == 200
+
+
+def test_a_session_ends_after_twelve_hours() -> None:
+    passed_s = [0.0]
+    sessions = Sessions("t", clock_s=lambda: passed_s[0])
+    headers = Headers({"host": "127.0.0.1:8600", "cookie": f"{COOKIE}={sessions.begin('t')}"})
+    states = []
+    for now_s in (0.0, 43_199.0, 43_200.0):
+        passed_s[0] = now_s
+        states.append(sessions.is_open(headers))
+    assert states == [True, True, False]
 
 
 def test_without_a_token_there_is_no_form_for_one(store: DashboardStore) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,21 +17,25 @@ from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.cli.main import headroom
 from headroom.dashboard import report as report_module
 from headroom.dashboard.app import played
+from headroom.dashboard.data import open_tables
+from headroom.dashboard.data.history import throttle_history
 from headroom.dashboard.data.timeline import (
     MOST_POINTS,
     TickRange,
     leader_switches,
     progress_history,
     range_events,
+    rate_changes,
 )
 from headroom.dashboard.report import report
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
 from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
 from headroom.dashboard.views.throttles import annotations_of
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import Role
-from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.schemas.keys import BrokerRole, Role
+from headroom.schemas.tables import THROTTLE_HEADROOM, Table
 from tests.unit.builders.dashboard_store import (
     CLUSTER,
     MB,
@@ -142,6 +148,22 @@ def test_progress_has_what_is_left_and_when_the_end_was_expected(moved: Dashboar
     assert [p.finish_ms for p in points] == [TICK_MS + 55_000, None, None, TICK_MS + 9000]
 
 
+def test_what_is_left_is_unknown_at_a_tick_that_does_not_know_it_of_a_replica(store: DashboardStore) -> None:
+    """The log directories of a leader do not answer at two ticks: of one of two replicas, and of the only one."""
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    unread: dict[str, Any] = {"state": "no_data", "remaining_bytes": None}
+    done = new_replica(1, "in_sync", remaining_bytes=None)
+    store.replicas(new_replica(0), new_replica(2), tick_ms=TICK_MS - 3000)
+    store.replicas(new_replica(0), new_replica(2, **unread), tick_ms=TICK_MS - 2000)
+    store.replicas(new_replica(0, **unread), tick_ms=TICK_MS - 1000)
+    # What is in sync has nothing left, known or not.
+    store.replicas(new_replica(0), done)
+    left, _ = [b for b in timeline(store.site(), at(span=60)) if isinstance(b, Chart)]
+    assert values(left.table.rows[::-1], "remaining_bytes") == [(50_000_000,), (None,), (None,), (25_000_000,)]
+    assert left.note.endswith("A gap: what some replicas lack is unknown.")
+    assert store.client().get("/timeline").status_code == 200
+
+
 def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> None:
     for tick in range(50):
         store.replicas(new_replica(), tick_ms=TICK_MS - tick * 100_000)
@@ -152,6 +174,88 @@ def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> N
     points = progress_history(site.tables, TickRange(CLUSTER, TICK_MS - 86_400_000_0, TICK_MS))
     assert len(points) < 50
     assert points[-1].tick_ms == TICK_MS
+
+
+def test_a_day_is_read_while_others_go_on(moved: DashboardStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query can be made a new table. The usual reader, which would be asked otherwise, has other threads wait."""
+    monkeypatch.setattr(open_tables, "query", lambda *_: pytest.fail("the usual reader is asked"))
+    tables, broker_role = moved.site().tables, BrokerRole(2, Role.LEADER)
+    assert [point.tick_ms - TICK_MS for point in progress_history(tables, DAY)] == [-2000, 0]
+    assert [point.tick_ms - TICK_MS for point in throttle_history(tables, DAY, broker_role)] == [-5000, 0]
+    assert [switch.tick_ms - TICK_MS for switch in leader_switches(tables, DAY)] == [-3000]
+    assert [change.tick_ms - TICK_MS for change in rate_changes(tables, DAY)] == [0, -3000]
+
+
+def counted(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the queries over tables of moves from now on, as they come."""
+    asked: list[str] = []
+    whole, long = site.tables.records, site.tables.long_records
+
+    def noting(of: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def read(table: Table, sql: str, *more: Any) -> list[Any]:
+            asked.append(sql)
+            return of(table, sql, *more)
+
+        return read
+
+    monkeypatch.setattr(site.tables, "records", noting(whole))
+    monkeypatch.setattr(site.tables, "long_records", noting(long))
+    return asked
+
+
+def first_read(sql: str) -> int:
+    """Return how long before the tick a query begins, milliseconds."""
+    (found,) = re.findall(r"tick_ms BETWEEN (\d+)", sql)
+    return TICK_MS - int(found)
+
+
+@pytest.mark.parametrize("span_s", [3600, 86_400])
+def test_a_chart_that_goes_on_reads_only_the_last_minute_again(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch, span_s: int
+) -> None:
+    """It has the points of a chart that is read as a whole. Of a day a point is two minutes, from an even one on."""
+    leader = status(1, Role.LEADER, 12, 10, partition())
+    for before_ms in range(600_000, -1, -30_000):
+        tick_ms = TICK_MS - before_ms
+        store.throttles(leader, tick_ms=tick_ms)
+        # What is written later is read too.
+        if before_ms:
+            store.replicas(new_replica(remaining_bytes=before_ms + 1), tick_ms=tick_ms)
+    site = store.site()
+
+    def live(last_ms: int) -> TickRange:
+        return TickRange(CLUSTER, last_ms - span_s * 1000, last_ms, is_live=True)
+
+    assert len(site.points.progress(live(TICK_MS))) == (20 if span_s == 3600 else 5)
+    site.points.throttle(live(TICK_MS), BrokerRole(1, Role.LEADER))
+    store.replicas(new_replica(remaining_bytes=1))
+    asked = counted(site, monkeypatch)
+    for passed_ms in (0, 40_000):
+        store.replicas(new_replica(remaining_bytes=7), tick_ms=TICK_MS + passed_ms + 1)
+        store.throttles(leader, tick_ms=TICK_MS + passed_ms + 1)
+        ticks = live(TICK_MS + passed_ms + 1)
+        progress, throttle = site.points.progress(ticks), site.points.throttle(ticks, BrokerRole(1, Role.LEADER))
+        # A minute, and what is before it of its point.
+        assert [first_read(sql) <= 60_000 + ticks.step_ms for sql in asked] == [True, True]
+        assert progress == progress_history(store.site().tables, ticks)
+        assert throttle == throttle_history(store.site().tables, ticks, BrokerRole(1, Role.LEADER))
+        asked.clear()
+    # Another topic, a moment of the past, and a tick before are other charts.
+    for other in (replace(live(TICK_MS + 40_001), topic="u"), TickRange(CLUSTER, 0, TICK_MS + 40_001), live(TICK_MS)):
+        site.points.progress(other)
+        assert first_read(asked.pop()) >= span_s * 1000 - 40_001
+
+
+def test_rows_that_are_written_hours_late_are_found_by_a_chart_that_goes_on(store: DashboardStore) -> None:
+    site = store.site()
+    store.replicas(new_replica())
+    hour = TickRange(CLUSTER, TICK_MS - 3_600_000, TICK_MS, is_live=True)
+    assert len(site.points.progress(hour)) == 1
+    store.replicas(new_replica(), tick_ms=TICK_MS - 1_000_000)
+    # 3,600 s / 24.
+    for passed_ms, points in ((150_000, 1), (150_001, 2)):
+        later = replace(hour, first_ms=hour.first_ms + passed_ms, last_ms=TICK_MS + passed_ms)
+        assert len(site.points.progress(later)) == points
 
 
 def test_nothing_moved_is_said(store: DashboardStore) -> None:

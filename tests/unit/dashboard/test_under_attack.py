@@ -29,7 +29,7 @@ def test_two_servers_carry_an_action_out_once(
     action_id = actions.begin(offer())
     when_ended(actions, action_id)
 
-    def meanwhile() -> None:
+    def meanwhile(**_: bool) -> None:
         actions.change(action_id)
         when_ended(actions, action_id)
 

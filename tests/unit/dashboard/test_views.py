@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,6 +18,7 @@ from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
 from headroom.dashboard.views.runs import runs
+from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
 from tests.unit.builders.dashboard_store import (
@@ -25,10 +27,12 @@ from tests.unit.builders.dashboard_store import (
     DashboardStore,
     Row,
     at,
+    event,
     leader_row,
     new_replica,
     values,
 )
+from tests.unit.builders.migration_progress import doomed, progress
 from tests.unit.builders.throttle_status import partition, status
 from tests.unit.dashboard.markup import Markup
 
@@ -164,9 +168,10 @@ def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -
     assert values(rows, "broker", "source_broker", "replicas", "behind", "unknown", "lag_offsets") == expected
 
 
-def test_no_known_gauge_has_no_greatest_lag(store: DashboardStore) -> None:
+def test_no_known_gauge_has_neither_a_greatest_lag_nor_a_sum(store: DashboardStore) -> None:
     store.lags((3, 1, "t", 0, None))
-    assert values(table(lag(store.site(), at()), "lag").rows, "greatest_lag_offsets") == [(None,)]
+    rows = table(lag(store.site(), at()), "lag").rows
+    assert values(rows, "greatest_lag_offsets", "lag_offsets") == [(None, None)]
 
 
 # Five minutes: the history may be minutes behind.
@@ -223,6 +228,14 @@ def test_only_the_brokers_that_are_furthest_behind_are_shown(store: DashboardSto
     assert page.status_code == 200
     assert 'class="heat-1" title="broker 59 from broker 1: 59 offsets">59</td>' in page.text
     assert store.client().get("/api/v1/lag/history.csv").text.count("\n") == 59
+
+
+def test_a_broker_without_a_known_lag_is_not_left_out_as_one_that_is_in_step(store: DashboardStore) -> None:
+    store.lags((2, 1, "t", 0, None), *((broker, 1, "t", 0, broker) for broker in range(3, 60)))
+    for heat_map in heat_maps(store):
+        # The 39 that are furthest behind: 21 to 59.
+        assert heat_map.rows == ["2", *(str(broker) for broker in range(21, 60))]
+        assert "The 40 furthest behind, or without a known lag; 18 more are in the table." in heat_map.note
 
 
 # Runs
@@ -286,6 +299,36 @@ def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(st
     assert (texts["before"], texts["after"]) == ("5.60 MB/s", "9.60 MB/s")
     unknown = table(runs(store.site(), at(run="' OR 1=1 --")), "steps")
     assert (unknown.rows, unknown.empty) == ([], "It has no step.")
+
+
+def test_of_a_large_run_only_the_steps_of_a_page_are_read_and_once(
+    store: DashboardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.journal(*({"step": "submit", "subject": f"t-{n}", "after": None if n == 3 else str(n)} for n in range(5)))
+    site, read = store.site(), []
+    rows = site.tables.rows
+
+    def noting(source: Table, sql: str) -> list[dict[str, Any]] | None:
+        found = rows(source, sql)
+        read.append(len(found or ()))
+        return found
+
+    monkeypatch.setattr(site.tables, "rows", noting)
+    shown = []
+    for page in (1, 2, 3, 2):
+        address = at(run="r1", rows=2, page=page, sort="-after")
+        steps = table(runs(site, address), "steps")
+        shown.append([row["after"] for row in steps.page(address.paging)])
+        assert (len(steps.rows), steps.pages(address.paging)) == (5, 3)
+    # Missing ones are last.
+    assert shown == [["4", "2"], ["1", "0"], [None], ["1", "0"]]
+    # The page that was asked for twice was read once, beside the runs, their number and the rates of this one.
+    assert sorted(read)[-3:] == [1, 2, 2]
+    store.journal({"step": "submit", "seq": 6})
+    steps = table(runs(site, at(run="r1")), "steps")
+    assert [row["subject"] for row in steps.rows[1:5:2]] == ["t-1", "t-3"]
+    assert len(list(steps.rows)) == 6
+    assert store.client().get("/api/v1/runs/steps.csv?run=r1").text.count("\n") == 7
 
 
 def test_without_a_journal_nothing_was_changed(store: DashboardStore) -> None:
@@ -397,6 +440,34 @@ def test_a_table_that_does_not_follow_the_ticks_any_more_is_old(store: Dashboard
     # An hour later, which nothing evaluates.
     later = states(store, at=TICK_MS + 3_600_000)
     assert (later["gold/throttle_headroom"], later["gold/leader_imbalance"]) == ("old", "old")
+
+
+def test_tables_of_migrations_are_old_only_where_topics_migrate_from_an_origin(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.migrations(progress(0, groups=(doomed(),)), tick_ms=TICK_MS - 60_001)
+    without = store.watched(CLUSTER)
+    origin = MigrationSettings(origin=OriginSettings(bootstrap_servers="old:9092"))
+    migrating = replace(without, settings=replace(without.settings, migration=origin))
+    for watched, state in ((without, "readable"), (migrating, "old")):
+        rows = table(health(Site([watched], lambda: TICK_MS), at()), "tables").rows
+        found = dict(values(rows, "table", "state"))
+        assert (found["gold/migration_progress"], found["gold/migration_groups"]) == (state, "readable")
+
+
+def test_alerts_and_the_journal_have_the_time_of_their_newest_row(store: DashboardStore) -> None:
+    store.alerts(event("a", tick_ms=TICK_MS - 5000), event("b", tick_ms=TICK_MS + 5000), event("c", cluster="other"))
+    store.deliveries({"delivery_ms": TICK_MS - 4000})
+    # A silence of all clusters.
+    store.suppressions({"mark_ms": TICK_MS - 3000, "cluster": None})
+    store.journal({"at_ms": TICK_MS - 2000}, {"run_id": "other", "cluster": "other"})
+    rows = table(health(store.site(), at(at=TICK_MS)), "tables").rows
+    known = {row["table"]: (row["tick_ms"] - TICK_MS, row["state"]) for row in rows if row["tick_ms"] is not None}
+    assert known == {
+        "alerts/events": (-5000, "readable"),
+        "alerts/deliveries": (-4000, "readable"),
+        "alerts/marks": (-3000, "readable"),
+        "actions/journal": (-2000, "readable"),
+    }
 
 
 def test_the_table_of_verdicts_is_old_after_three_ticks_of_its_own_cluster(store: DashboardStore) -> None:
