@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
+from headroom.planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.schemas.keys import TopicPartition
 
@@ -62,6 +63,7 @@ class ObservedLoads:
         follower_reads: bytes per second that consumers read from brokers of topics of which these lead nothing, by
             broker, of one reading; a broker without any is missing.
         unmeasured: brokers that are up and whose metrics could not be read in the reading.
+        slow: what slow brokers are to be spared.
     """
 
     wanted_hours: int
@@ -74,6 +76,7 @@ class ObservedLoads:
     requests_by_hour: FloatArray | None = None
     follower_reads: Mapping[int, float] = field(default_factory=dict)
     unmeasured: frozenset[int] = frozenset()
+    slow: SlowAdvice = NO_ADVICE
 
 
 def observed_loads(
