@@ -112,6 +112,8 @@ class BalanceSearch:
         crowded = crowded_slots(self._model, self.slots)
         targets = np.flatnonzero(self._model.may_take)
         for partition in np.flatnonzero(crowded.any(axis=1) & self._movable).tolist():
+            if self._moves_left < 1:
+                return
             sources = self.slots[partition][crowded[partition]].astype(np.int64)
             sources = sources[self._model.may_give[sources]]
             own = np.full(len(sources) * len(targets), partition)

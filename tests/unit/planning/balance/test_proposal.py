@@ -188,6 +188,14 @@ def test_limits_of_bytes_and_moves_hold() -> None:
     assert propose(skewed(), GOALS, ProposalLimits(max_moves=5)).copied_replicas[-1] == 5
 
 
+def test_repairs_of_racks_count_as_moves() -> None:
+    """Both replicas of 5 partitions are on brokers 1 and 4 of rack r0, so 10 share a rack. Each move parts two."""
+    model = model_of(brokers(6, 3), [[1, 4]] * 5, [10.0 * MIB] * 5)
+    proposal = propose(model, GOALS, ProposalLimits(max_moves=2))
+    assert proposal.copied_replicas[-1] == 2
+    assert proposal.state(len(proposal.actions)).crowded.sum() == 6
+
+
 def test_cheap_replicas_move_first() -> None:
     # 24 equal rates; 12 of the partitions are 100 times as large.
     sizes = [1e11, 1e9] * 12
