@@ -371,19 +371,27 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
             yield f"Metrics of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
         elif broker.takes:
             yield f"Broker {broker.broker} takes nothing: {broker.takes}."
-    partly = _broker_list(model, model.is_counted & model.has_unknown_replicas)
-    if partly:
-        first = model.name(int(np.flatnonzero(~model.load_known)[0]))
-        count = int((~model.load_known).sum())
-        yield (
-            f"The rates or the size of {count:,} partition{'s' * (count > 1)} are unknown, such as {first}. Brokers "
-            f"with a replica of them take nothing: {partly}."
-        )
+    yield from _unknown_load_notes(model)
     yield from _capacity_notes(model)
     yield from assumption_notes(state.brokers.values())
     yield from _size_notes(model)
     if not np.nan_to_num(model.write).any() and not np.nan_to_num(model.size).any():
         yield "All loads are 0: only leaders and replicas can be balanced."
+
+
+def _unknown_load_notes(model: ClusterModel) -> Iterator[str]:
+    """Yield how many partitions have an unknown load, and what the brokers with a replica of them do not take."""
+    partly = model.is_counted & model.has_unknown_replicas
+    if not partly.any():
+        return
+    first = model.name(int(np.flatnonzero(~model.load_known)[0]))
+    count = int((~model.load_known).sum())
+    note = f"The rates or the size of {count:,} partition{'s' * (count > 1)} are unknown, such as {first}."
+    if nothing := _broker_list(model, partly & model.has_unknown_rates):
+        note += f" Brokers with a replica of them take nothing: {nothing}."
+    if leads := _broker_list(model, partly & model.may_lead):
+        note += f" Where only sizes are unknown, brokers take leads and no replicas: {leads}."
+    yield note
 
 
 def _rack_notes(model: ClusterModel) -> Iterator[str]:

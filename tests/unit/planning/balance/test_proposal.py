@@ -12,6 +12,7 @@ from headroom.planning.balance.model import BalanceBroker, ClusterModel, Partiti
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.gains import Candidates, Gains
 from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
 from headroom.planning.balance.search.ordering import order_actions
 from headroom.planning.balance.search.proposal import excluded_partitions, propose
@@ -181,6 +182,31 @@ def test_a_move_that_finds_no_room_after_others_is_left_out_of_the_order() -> No
 def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:
     model = model_of(brokers(3), [[1]] * 24 + [[3]], [10.0 * MIB] * 24 + [NAN])
     assert {a.target for a in propose(model, GOALS).actions} == {1}
+
+
+@pytest.mark.parametrize("limits", [ProposalLimits(), ProposalLimits(elections_only=True)])
+def test_a_partition_of_unknown_size_is_elected_and_does_not_move(limits: ProposalLimits) -> None:
+    """The size of 4 of the 8 partitions that broker 1 leads is unknown, so broker 2 takes no replica, but leads."""
+    model = model_of(brokers(2), [[1, 2]] * 8, [10.0 * MIB] * 8, size=[NAN, 1e9] * 4)
+    assert (model.may_lead.tolist(), model.may_take.tolist()) == ([True, True], [False, False])
+    proposal = propose(model, GOALS, limits)
+    assert {action.kind for action in proposal.actions} == {ActionKind.ELECT}
+    assert np.bincount(proposal.state(len(proposal.actions)).leader).tolist() == [4, 4]
+
+
+def test_the_gain_of_an_election_does_not_depend_on_the_size() -> None:
+    one = Candidates(np.zeros(1, int), np.zeros(1, int), np.ones(1, int), np.ones(1, np.bool_), False, np.zeros(1))
+    gains = []
+    for size in (1e9, NAN):
+        loads = ClusterLoads(model_of(brokers(2), [[1, 2]] * 8, [10.0 * MIB] * 8, size=[size] + [1e9] * 7))
+        gains.append(Gains(loads, GoalSet(GOALS, loads)).first_order(one).tolist())
+    assert gains[0] == gains[1]
+    assert gains[0] > [0.0]
+
+
+def test_a_broker_with_a_replica_of_unknown_rates_takes_no_lead() -> None:
+    model = model_of(brokers(3), [[1, 2, 3]] * 8 + [[1, 3, 2]], [10.0 * MIB] * 8 + [NAN])
+    assert propose(model, GOALS, ProposalLimits(elections_only=True)).actions == ()
 
 
 def test_limits_of_bytes_and_moves_hold() -> None:
