@@ -65,6 +65,17 @@ def test_goals_on_topics_are_scored_over_all_topics() -> None:
     assert card.scores[row].tolist() == pytest.approx([(0.838 + 1) / 2] * 2)
 
 
+@pytest.mark.parametrize("change", [{"known": False}, {"alive": False}])
+def test_replicas_on_brokers_that_do_not_count_are_in_no_mean_of_a_topic(change: dict[str, bool]) -> None:
+    """Each of 4 brokers has 3 of 12 partitions. Of the three that count, which have 9, the mean is 3."""
+    states = [*brokers(3), BalanceBroker(4, **change)]  # type: ignore[arg-type]
+    card = scorecard_of(model_of(states, [[n % 4 + 1] for n in range(12)], [MIB] * 12), built_in_goals())
+    names = [goal.name for goal in card.goals]
+    for name in ("topic_leaders", "topic_replicas"):
+        assert card.met[names.index(name)].all()
+        assert card.scores[names.index(name), :3].tolist() == [1.0] * 3
+
+
 def first_batches(proposal: Proposal, actions: int) -> list[BalanceBatch]:
     return make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], CopyLimits())
 
