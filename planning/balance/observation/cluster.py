@@ -416,7 +416,9 @@ def _capacity_notes(model: ClusterModel) -> Iterator[str]:
 
 def _size_notes(model: ClusterModel) -> Iterator[str]:
     """Yield the partitions that fit in no log directory of a broker that takes replicas."""
-    largest = model.largest_free[model.may_take].max(initial=0.0)
+    if not model.may_take.any():
+        return
+    largest = model.largest_free[model.may_take].max()
     too_large = np.flatnonzero(np.nan_to_num(model.size) > largest)
     if len(too_large):
         more = f" and {len(too_large) - 1:,} more" if len(too_large) > 1 else ""

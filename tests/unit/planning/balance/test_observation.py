@@ -151,6 +151,15 @@ def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
 
 
+def test_where_no_broker_takes_replicas_no_partition_is_called_too_large() -> None:
+    """All three brokers have a replica of a partition of unknown rate."""
+    state = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 2, 3]] * 2))
+    found = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
+    assert not found.model.may_take.any()
+    assert any("take nothing: 1, 2, 3." in note for note in found.notes)
+    assert not any("larger than the free bytes" in note for note in found.notes)
+
+
 def test_a_broker_whose_metrics_could_not_be_read_is_unknown_whatever_its_history() -> None:
     """Broker 2 leads, and broker 3 leads nothing; both have 2 hours of history."""
     state = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 3], [2, 3]]))
