@@ -22,8 +22,8 @@ class _ResourceGoal:
     resource: Resource
 
     def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
-        """Return whether loads are within their bounds, edges included."""
-        return bounds.of(usage.brokers).holds(usage.load(self.resource))
+        """Return whether loads are within their bounds, edges included, or as near as whole numbers allow."""
+        return bounds.of(usage.brokers).is_reached(usage.load(self.resource))
 
     def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
         """Return the scores of the loads."""

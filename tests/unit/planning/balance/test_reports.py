@@ -117,6 +117,18 @@ def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[Balanc
         explain(proposal, count + 1)
 
 
+def test_an_explanation_meets_the_goals_that_the_scores_meet() -> None:
+    """4 leads on 3 brokers: one has 2, between which and 1 there is no whole number."""
+    # Network rates below 1 MiB/s count as in band.
+    proposal = propose(model_of(brokers(3), [[1, 2, 3]] * 4, [0.1 * MIB] * 4), built_in_goals())
+    count = len(proposal.actions)
+    state = proposal.state(count)
+    assert sorted(np.bincount(state.leader).tolist()) == [1, 1, 2]
+    card = scorecard_of(proposal.model.with_placement(state.replicas, state.leader), built_in_goals())
+    assert card.met.all()
+    assert all(all(effect.holds) for effect in explain(proposal, count).effects)
+
+
 def test_a_throttle_in_force_counts_only_if_every_broker_has_one() -> None:
     # 6 partitions on broker 1 alone, at 10 MiB/s each: some move.
     model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
