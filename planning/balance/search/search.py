@@ -300,7 +300,9 @@ class BalanceSearch:
             (candidates.sources[order] == candidates.sources[best])
             & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
+            # What topics outweigh may be worth nothing, and what harms is not like it.
             & (density[order] >= _ALIKE_RATIO * worth.max())
+            & (rough[order] > LEAST_GAIN)
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
         if len(chosen) > 1 and not self._goals.has_own_goals:

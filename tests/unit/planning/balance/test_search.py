@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
 from headroom.planning.balance.goals.catalogue import built_in_goals, find_goals
 from headroom.planning.balance.model import Resource, cluster_model
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.gains import Candidates
 from headroom.planning.balance.search.limits import ProposalLimits
 from headroom.planning.balance.search.net_actions import net_actions
 from headroom.planning.balance.search.proposal import apply_actions, propose
@@ -124,3 +126,36 @@ def test_a_broker_that_takes_nothing_leads_nothing_for_a_while_either() -> None:
     state = proposal.state(len(proposal.actions))
     assert not (state.replicas == 2).any()
     assert propose(replace(model, replicas=state.replicas, leader=state.leader), GOALS).actions == ()
+
+
+class TopicsOutweigh:
+    """Gains of three candidates: the first order misses that the first one gains, and topics outweigh that."""
+
+    def first_order(self, candidates: Candidates) -> FloatArray:
+        return np.array([-0.1, -0.2, -0.3])[: len(candidates)]
+
+    def may_gain(self, candidates: Candidates) -> BoolArray:
+        return np.ones(len(candidates), dtype=np.bool_)
+
+    def exact(self, candidates: Candidates) -> FloatArray:
+        return np.array([0.1, -0.2, -0.3])[candidates.partitions]
+
+    def exact_in_turn(self, candidates: Candidates) -> FloatArray:
+        return np.array([0.1, -0.1, -0.1])[candidates.partitions]
+
+    def of_topics(self, candidates: Candidates) -> FloatArray:
+        return np.full(len(candidates), -1.0)
+
+    def update(self, brokers: IntArray) -> None:
+        """Follow nothing."""
+
+
+def test_nothing_that_harms_is_taken_with_an_action_that_topics_outweigh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 128 replicas of a broker, up to 4 are taken at a time."""
+    loads = ClusterLoads(model_of(brokers(2), [[1]] * 128, [MIB] * 128))
+    search = BalanceSearch(loads, GoalSet(GOALS, loads), ProposalLimits(), np.inf, np.inf)
+    monkeypatch.setattr(search, "_gains", TopicsOutweigh())
+    leads = np.ones(3, dtype=np.bool_)
+    moves = Candidates(np.arange(3), np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64), leads, True, np.ones(3))
+    assert search._take_best(moves)
+    assert np.flatnonzero(search.slots[:, 0] == 1).tolist() == [0]
