@@ -132,6 +132,19 @@ def test_what_a_cordoned_directory_has_free_is_no_room() -> None:
     assert free == [(150 * GB,), (150 * GB,), (40 * GB,), (70 * GB,)]
 
 
+def test_what_a_broker_stores_is_the_sum_of_its_replicas_and_unknown_if_one_is() -> None:
+    """Other files take 95 of 100 GB, so a disk holds its replicas and the 5 GB that are free."""
+    states = [broker(number, total=100 * GB, free=5 * GB) for number in (1, 20, 3_000_000)]
+    rows = [*topic("t", [[1, 20], [20]], size=2 * GB), *topic("u", [[20, 3_000_000]], size=None)]
+    state = state_of(states, rows)
+    found = observed_cluster(state, loads_of(state), SETTINGS).model.brokers
+    # Where a size is unknown, the total counts.
+    assert [b.capacity.disk_bytes for b in found] == [7 * GB, 100 * GB, 100 * GB]
+    known = state_of(states, rows[:2])
+    found = observed_cluster(known, loads_of(known), SETTINGS).model.brokers
+    assert [b.capacity.disk_bytes for b in found] == [7 * GB, 9 * GB, 5 * GB]
+
+
 def test_what_running_moves_still_copy_is_not_free_on_a_volume() -> None:
     """A move to /b of broker 1 has 20 of its 30 GB left; one to broker 2 has no directory yet."""
     two = tuple(LogDirectory(path, 100 * GB, 70 * GB, volume=path) for path in ("/a", "/b"))
