@@ -357,7 +357,9 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
     ids = np.array([b.broker for b in by_id], dtype=np.int64)
     if len(set(ids.tolist())) < len(by_id):
         raise HeadroomError("brokers", "a broker occurs twice", "Give each broker once.")
-    names, topic = np.unique(np.asarray(arrays.topics, dtype=str), return_inverse=True)
+    names = sorted(set(arrays.topics))
+    numbers = {name: number for number, name in enumerate(names)}
+    topic = np.array([numbers[name] for name in arrays.topics], dtype=np.int64)
     order = np.lexsort((np.asarray(arrays.partitions), topic))
     _require_once(topic[order], np.asarray(arrays.partitions)[order], names)
     replicas = _indices(ids, np.asarray(arrays.replicas)[order])
@@ -393,7 +395,7 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
     )
 
 
-def _require_once(topic: AnyArray, partition: AnyArray, names: AnyArray) -> None:
+def _require_once(topic: AnyArray, partition: AnyArray, names: Sequence[str]) -> None:
     twice = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
     if len(twice):
         name = f"{names[topic[twice[0]]]}-{partition[twice[0]]}"

@@ -258,6 +258,21 @@ def test_reads_of_an_hour_are_divided_by_what_each_leader_sends_and_each_partiti
     assert sent[Resource.NETWORK_OUT] == pytest.approx([60.0 * MB, 30.0 * MB])
 
 
+def test_reads_are_divided_whatever_the_ids_of_brokers_and_the_order_of_topics() -> None:
+    """Of each topic broker 7 sends twice what is written, and the other one half of it; the table divides evenly."""
+    large = 2_000_000_000
+    rows = [p for name in ("b", "a") for p in topic(name, [[7], [large]], write_bytes_per_s=10.0 * MB)]
+    state = replace(state_of([broker(7), broker(large)], rows), partitions={p.name: p for p in rows})
+    names = list(state.partitions)
+    now = dict(zip(names, [20.0 * MB, 5.0 * MB] * 2, strict=True))
+    read = np.full((1, 4), 12.5 * MB)
+    history = LoadHistory(24, names, (10,), np.full((1, 4), 10.0 * MB), read_bytes_per_s=read)
+    found = observed_loads(state, history, now).read_by_hour
+    assert found is not None
+    assert found == pytest.approx(np.array([[20.0, 5.0, 20.0, 5.0]]) * MB)
+    assert observed_cluster(state, observed_loads(state, history, now), SETTINGS).model.topics == ("a", "b")
+
+
 def test_requests_of_an_hour_are_divided_as_in_the_reading() -> None:
     state = state_of([broker(1), broker(2)], topic("t", [[1], [2]], write_bytes_per_s=1.0))
     names, even = list(state.partitions), np.array([[50.0, 50.0]])
