@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from headroom.cli.balance import loading
+from headroom.cli.balance.proposal import command as command_module
+from headroom.cli.balance.proposal import explain as explain_module
 from headroom.dashboard.acting.curve import curve_of
+from headroom.operations.balance.cluster import BalanceCluster
 from headroom.planning.elections.election_file import parse_request
 from headroom.planning.reassignments.plan import parse_plan
 from headroom.schemas.errors import HeadroomError
@@ -269,6 +275,22 @@ def test_one_action_is_explained_goal_by_goal() -> None:
     assert "nothing is copied." in text
     assert "better" in text
     assert "action 99: is not in the proposal" in str(run("explain", "99", "--state", STATE).exception)
+
+
+@pytest.mark.parametrize(("module", "words"), [(command_module, ("propose",)), (explain_module, ("explain", "1"))])
+def test_no_garbage_is_collected_from_what_is_read(
+    module: ModuleType, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[bool] = []
+
+    def load_cluster(*arguments: Any) -> BalanceCluster:
+        collected.append(gc.isenabled())
+        return loading.load_cluster(*arguments)
+
+    monkeypatch.setattr(module, "load_cluster", load_cluster)
+    gc.enable()
+    output(*words, "--state", STATE)
+    assert collected == [False]
 
 
 @pytest.mark.parametrize("command", [("--help",), ("propose", "--help"), ("explain", "--help"), ("status", "--help")])
