@@ -16,7 +16,7 @@ from headroom.planning.balance.batches.directories import with_directories
 from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.model import RATES, ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
-from headroom.planning.balance.pricing.price import BatchPrice, BatchRun, batch_price
+from headroom.planning.balance.pricing.price import BatchPrice, BatchRun
 from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
 from headroom.planning.balance.reports.in_band import prefix_in_band
 from headroom.planning.balance.reports.prefixes import PrefixPrice, prefix_price, prefixes
@@ -292,11 +292,11 @@ def _price_batches(run: BatchRun, throttle_bytes_per_s: int, cluster: BalanceClu
     return [
         PricedBatch(
             batch,
-            batch_price(batch),
+            price,
             seconds,
             ReassignmentPlan(batch.assignments).fingerprint(cluster.state.topic_ids),
         )
-        for batch, seconds in zip(run.batches, times_s, strict=True)
+        for batch, price, seconds in zip(run.batches, run.prices, times_s, strict=True)
     ]
 
 

@@ -16,6 +16,11 @@ from headroom.cli.balance.proposal import command as command_module
 from headroom.cli.balance.proposal import explain as explain_module
 from headroom.dashboard.acting.curve import curve_of
 from headroom.operations.balance.cluster import BalanceCluster
+from headroom.planning.balance.arrays import FloatArray
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.pricing import price as price_module
+from headroom.planning.balance.pricing.price import batch_price
+from headroom.planning.balance.search.proposal import Proposal
 from headroom.planning.elections.election_file import parse_request
 from headroom.planning.reassignments.plan import parse_plan
 from headroom.schemas.errors import HeadroomError
@@ -254,6 +259,27 @@ def test_the_text_names_what_an_operator_decides_by() -> None:
     assert "Throttle: 30.00 MB/s (--throttle)." in text
     assert "survives any." in text
     assert "Nothing was changed." in text
+
+
+def test_each_batch_is_priced_once_and_the_gains_of_all_actions_are_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batches = len(proposed("--state", STATE, "--finish-within", "6h")["batches"])
+    gains_of, calls = vars(Proposal)["gains"].fget, {"gains": 0, "prices": 0}
+
+    def gains(proposal: Proposal) -> FloatArray:
+        calls["gains"] += 1
+        found: FloatArray = gains_of(proposal)
+        return found
+
+    def price(batch: BalanceBatch) -> price_module.BatchPrice:
+        calls["prices"] += 1
+        return batch_price(batch)
+
+    monkeypatch.setattr(Proposal, "gains", property(gains))
+    monkeypatch.setattr(price_module, "batch_price", price)
+    output("propose", "--state", STATE, "--finish-within", "6h")
+    assert calls == {"gains": 1, "prices": batches}
 
 
 def test_one_action_is_explained_goal_by_goal() -> None:
