@@ -17,7 +17,7 @@ from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.gains import Candidates
 from headroom.planning.balance.search.limits import ProposalLimits
 from headroom.planning.balance.search.net_actions import net_actions
-from headroom.planning.balance.search.proposal import apply_actions, propose
+from headroom.planning.balance.search.proposal import apply_actions, placement, propose
 from headroom.planning.balance.search.search import BalanceSearch
 from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of
 
@@ -95,6 +95,20 @@ def test_the_actions_between_two_placements_lead_from_one_to_the_other(made) -> 
     np.testing.assert_array_equal(np.sort(after.replicas, axis=1), np.sort(search.slots, axis=1))
     np.testing.assert_array_equal(after.leader, loads.leader)
     np.testing.assert_allclose(after.loads, loads.loads, rtol=1e-9, atol=1e-3)
+
+
+@settings(max_examples=10, deadline=None)
+@given(clusters())
+def test_the_placement_after_each_prefix_is_that_of_its_actions(made) -> None:  # type: ignore[no-untyped-def]
+    proposal = propose(cluster_model(*made), GOALS)
+    for count in range(len(proposal.actions) + 1):
+        replicas, leader = placement(proposal.model, proposal.actions[:count])
+        after = ClusterLoads(proposal.model)
+        apply_actions(after, proposal.actions[:count])
+        np.testing.assert_array_equal(replicas, after.replicas)
+        np.testing.assert_array_equal(leader, after.leader)
+        np.testing.assert_array_equal(proposal.state(count).loads, after.loads)
+    np.testing.assert_array_equal(proposal.start.loads, ClusterLoads(proposal.model).loads)
 
 
 def test_a_new_replica_takes_over_the_lead_of_the_old_one_or_is_elected_after_its_copy() -> None:
