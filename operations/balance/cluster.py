@@ -57,7 +57,8 @@ def saved_cluster(settings: Settings, state_file: Path) -> BalanceCluster:
     """
     saved, loads = read_loads(state_file)
     state = with_volumes(saved, settings.cluster.log_dir_volumes)
-    return BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=False)
+    observed = sparing(observed_cluster(state, loads, settings.balance), loads.slow)
+    return BalanceCluster(settings, state, loads, observed, live=False)
 
 
 def running_cluster(settings: Settings, progress: ProgressReceiver) -> BalanceCluster:
@@ -70,9 +71,10 @@ def running_cluster(settings: Settings, progress: ProgressReceiver) -> BalanceCl
     Raises:
         HeadroomError: the cluster cannot be read, or has no partition.
     """
-    state, loads, notes = _read(settings, progress)
+    state, measured, notes = _read(settings, progress)
+    loads = replace(measured, slow=_slow(settings))
     observed = observed_cluster(state, loads, settings.balance)
-    observed = sparing(replace(observed, notes=(*notes, *observed.notes)), _slow(settings))
+    observed = sparing(replace(observed, notes=(*notes, *observed.notes)), loads.slow)
     return BalanceCluster(settings, state, loads, observed, live=True)
 
 

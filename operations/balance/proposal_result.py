@@ -16,15 +16,14 @@ from headroom.planning.balance.batches.directories import with_directories
 from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.model import RATES, ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
-from headroom.planning.balance.pricing.price import BatchPrice, BatchRun, batch_price
+from headroom.planning.balance.pricing.price import BatchPrice, BatchRun
 from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
 from headroom.planning.balance.reports.in_band import prefix_in_band
 from headroom.planning.balance.reports.prefixes import PrefixPrice, prefix_price, prefixes
-from headroom.planning.balance.reports.scorecard import Scorecard, scorecard_of
+from headroom.planning.balance.reports.scorecard import Scorecard, scorecard, scorecard_of
 from headroom.planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
-from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.limits import Exclusion
-from headroom.planning.balance.search.proposal import Proposal, excluded_partitions, propose
+from headroom.planning.balance.search.proposal import Proposal, excluded_partitions, placement, propose
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room.naming import naming_notes
 from headroom.schemas.errors import HeadroomError
@@ -235,7 +234,7 @@ def proposal_result(
     return ProposalResult(
         cluster=cluster,
         proposal=proposal,
-        before=scorecard_of(proposal.model, goals),
+        before=scorecard(proposal.goals, proposal.start),
         after=scorecard_of(_after(proposal, chosen), goals),
         chosen=chosen,
         batches=priced,
@@ -263,7 +262,7 @@ def proposal_batches(
     """
     limits = CopyLimits(replication_bytes_per_s=request.limits(cluster.settings).replication_bytes_per_s)
     chosen = proposal.actions[:actions]
-    return with_directories(make_batches(ClusterLoads(proposal.model), proposal.goals, chosen, limits), cluster.state)
+    return with_directories(make_batches(proposal.start, proposal.goals, chosen, limits), cluster.state)
 
 
 def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
@@ -277,8 +276,7 @@ def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
 
 def _after(proposal: Proposal, actions: int) -> ClusterModel:
     """Return the cluster after some actions, in which means and bands are those of its new loads."""
-    loads = proposal.state(actions)
-    return proposal.model.with_placement(loads.replicas, loads.leader)
+    return proposal.model.with_placement(*placement(proposal.model, proposal.actions[:actions]))
 
 
 def _least_network(model: ClusterModel) -> float | None:
@@ -292,11 +290,11 @@ def _price_batches(run: BatchRun, throttle_bytes_per_s: int, cluster: BalanceClu
     return [
         PricedBatch(
             batch,
-            batch_price(batch),
+            price,
             seconds,
             ReassignmentPlan(batch.assignments).fingerprint(cluster.state.topic_ids),
         )
-        for batch, seconds in zip(run.batches, times_s, strict=True)
+        for batch, price, seconds in zip(run.batches, run.prices, times_s, strict=True)
     ]
 
 

@@ -15,12 +15,14 @@ from headroom.operations.journal.session import RunSession
 from headroom.planning.balance.reports.progress import proposal_progress
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
 from headroom.planning.reassignments.plan import ReassignmentPlan, plan_part
+from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 
 COMMAND = "balance run"
-_PROPOSE_AGAIN = "Propose again: headroom balance propose."
+_PROPOSE = "headroom balance propose"
+_PROPOSE_AGAIN = f"Propose again: {_PROPOSE}."
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,13 @@ def weigh_rest(
         raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")
     if rest.unknown:
         rule = f"changes brokers whose metrics are unknown or stale: {_ids(rest.unknown)}"
+        raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
+    if rest.closed:
+        named = ", ".join(f"{state.broker} ({state.takes})" for state in rest.closed)
+        remedy = f"When they take load again, run the same command again. Or propose again: {_PROPOSE}."
+        raise HeadroomError(subject, f"gives load to brokers that take nothing now: {named}", remedy)
+    if rest.unweighed:
+        rule = f"changes partitions of which a load is unknown: {partitions_text(rest.unweighed)}"
         raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
     if not rest.is_worth_it:
         outside = f"{rest.outside_before:.3f} now, {rest.outside_after:.3f} after all that is left"

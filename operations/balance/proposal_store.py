@@ -29,8 +29,9 @@ def store_proposal(result: ProposalResult) -> list[str]:
         return [f"The proposal was not stored: {folder} does not exist (store.path)."]
     try:
         batches = {action: number for number, b in enumerate(result.batches, start=1) for action in b.batch.actions}
+        gains = result.proposal.gains.tolist()
         chosen = enumerate(result.proposal.actions[: result.chosen], start=1)
-        rows = [_action_row(result, number, action, batches[action]) for number, action in chosen]
+        rows = [_action_row(result, number, action, batches[action], gains[number - 1]) for number, action in chosen]
         append_proposal(store_path, _proposal_row(result), rows)
     except HeadroomError as error:
         return [f"The proposal was not stored: {error}"]
@@ -66,7 +67,9 @@ def _proposal_row(result: ProposalResult) -> BalanceProposalRow:
     )
 
 
-def _action_row(result: ProposalResult, number: int, action: BalanceAction, batch: int) -> BalanceActionRow:
+def _action_row(
+    result: ProposalResult, number: int, action: BalanceAction, batch: int, gain: float
+) -> BalanceActionRow:
     fields = action_fields(action, result.proposal.model)
     return BalanceActionRow(
         proposal_id=result.proposal_id,
@@ -75,5 +78,5 @@ def _action_row(result: ProposalResult, number: int, action: BalanceAction, batc
         number=number,
         batch=batch,
         **{**fields, "copied_bytes": round(action.bytes_copied)},
-        gain=float(result.proposal.gains[number - 1]),
+        gain=gain,
     )

@@ -13,6 +13,7 @@ from headroom.operations.files import read_json
 from headroom.operations.plans.state_file import state_json, state_of_json, write_state_json
 from headroom.planning.balance.arrays import FloatArray
 from headroom.planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
+from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.schemas.errors import HeadroomError
 
@@ -23,6 +24,7 @@ _NUMBERS = TypeAdapter(list[int])
 _RATES = TypeAdapter(list[float | None])
 _BY_BROKER = TypeAdapter(dict[int, float])
 _ROWS = TypeAdapter(list[list[float | None]])
+_SLOW = TypeAdapter(dict[str, list[int]])
 
 
 def write_loads(file: Path, state: ClusterState, loads: ObservedLoads) -> None:
@@ -63,6 +65,10 @@ def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
         "requests_per_s_by_hour": _hours_json(loads.requests_by_hour),
         "follower_reads_bytes_per_s": {str(broker): rate for broker, rate in sorted(loads.follower_reads.items())},
         "unmeasured_brokers": sorted(loads.unmeasured),
+        "slow_brokers": {
+            "take_nothing": sorted(loads.slow.take_nothing),
+            "give_replicas": sorted(loads.slow.give_replicas),
+        },
     }
 
 
@@ -81,6 +87,7 @@ def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLo
             _hours_of_json(fields.get("requests_per_s_by_hour")),
             _BY_BROKER.validate_python(fields.get("follower_reads_bytes_per_s", {})),
             frozenset(_NUMBERS.validate_python(fields.get("unmeasured_brokers", []), strict=True)),
+            _slow_of_json(fields.get("slow_brokers", {})),
         )
     except (ValidationError, ValueError):
         raise HeadroomError(subject, f"{_KEY} has rates that are not numbers by partition", _REMEDY) from None
@@ -91,6 +98,12 @@ def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLo
         rule = f"{_KEY} has rates of shape {loads.write.shape} for {hours} hours and {count} partitions"
         raise HeadroomError(subject, rule, _REMEDY)
     return loads
+
+
+def _slow_of_json(fields: Any) -> SlowAdvice:
+    """Return what slow brokers are to be spared; a state of an earlier version names none."""
+    brokers = _SLOW.validate_python(fields, strict=True)
+    return SlowAdvice(frozenset(brokers.get("take_nothing", ())), frozenset(brokers.get("give_replicas", ())))
 
 
 def _hours_json(rates: FloatArray | None) -> list[list[float | None]] | None:

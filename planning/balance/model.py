@@ -239,10 +239,19 @@ class ClusterModel:
     @cached_property
     def has_unknown_replicas(self) -> BoolArray:
         """Whether a broker has a replica whose load is unknown, (B,). Its own load is then a lower bound."""
-        has_unknown = np.zeros(len(self.brokers), dtype=np.bool_)
-        rows = self.replicas[~self.load_known]
-        has_unknown[rows[rows != NO_BROKER]] = True
-        return has_unknown
+        return self._has_replica_of(~self.load_known)
+
+    @cached_property
+    def has_unknown_rates(self) -> BoolArray:
+        """Whether a broker has a replica of which a rate is unknown, (B,)."""
+        return self._has_replica_of(~self.rates_known)
+
+    def _has_replica_of(self, partitions: BoolArray) -> BoolArray:
+        """Return whether a broker has a replica of any of some partitions, (B,)."""
+        has_replica = np.zeros(len(self.brokers), dtype=np.bool_)
+        rows = self.replicas[partitions]
+        has_replica[rows[rows != NO_BROKER]] = True
+        return has_replica
 
     @cached_property
     def has_dead_replica(self) -> BoolArray:
@@ -252,10 +261,16 @@ class ClusterModel:
 
     @cached_property
     def may_take(self) -> BoolArray:
-        """Whether a broker may take replicas and leaders, (B,)."""
-        allowed = np.array([not b.takes for b in self.brokers], dtype=np.bool_)
-        takers: BoolArray = allowed & self.is_counted & ~self.has_unknown_replicas
+        """Whether a broker may take replicas, and their leads with them, (B,)."""
+        takers: BoolArray = self.may_lead & ~self.has_unknown_replicas
         return takers
+
+    @cached_property
+    def may_lead(self) -> BoolArray:
+        """Whether a broker may take leads of partitions of which it has a replica, (B,). Sizes need not be known."""
+        allowed = np.array([not b.takes for b in self.brokers], dtype=np.bool_)
+        leaders: BoolArray = allowed & self.is_counted & ~self.has_unknown_rates
+        return leaders
 
     @cached_property
     def may_give(self) -> BoolArray:
@@ -342,7 +357,9 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
     ids = np.array([b.broker for b in by_id], dtype=np.int64)
     if len(set(ids.tolist())) < len(by_id):
         raise HeadroomError("brokers", "a broker occurs twice", "Give each broker once.")
-    names, topic = np.unique(np.asarray(arrays.topics, dtype=str), return_inverse=True)
+    names = sorted(set(arrays.topics))
+    numbers = {name: number for number, name in enumerate(names)}
+    topic = np.array([numbers[name] for name in arrays.topics], dtype=np.int64)
     order = np.lexsort((np.asarray(arrays.partitions), topic))
     _require_once(topic[order], np.asarray(arrays.partitions)[order], names)
     replicas = _indices(ids, np.asarray(arrays.replicas)[order])
@@ -378,7 +395,7 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
     )
 
 
-def _require_once(topic: AnyArray, partition: AnyArray, names: AnyArray) -> None:
+def _require_once(topic: AnyArray, partition: AnyArray, names: Sequence[str]) -> None:
     twice = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
     if len(twice):
         name = f"{names[topic[twice[0]]]}-{partition[twice[0]]}"

@@ -93,11 +93,11 @@ def propose(
     """  # noqa: D301
     if prefix is not None and in_band is not None:
         raise click.UsageError("--prefix and --until-in-band both choose the first actions: give one of them.")
+    # Millions of objects that stay make every collection slow, and the process ends soon.
+    gc.disable()
     cluster = load_cluster(config, options.state_file)
     if save_state is not None:
         write_loads(save_state, cluster.state, cluster.loads)
-    # Millions of objects that stay make every collection slow, and the process ends soon.
-    gc.disable()
     brokers = None if in_band is None else frozenset(in_band)
     result = proposal_result(cluster, options, finish_within, prefix, brokers)
     files = write_files(folder, result) if folder is not None else []

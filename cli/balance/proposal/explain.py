@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import click
@@ -44,6 +45,8 @@ def explain(number: int, config: str | None, options: ProposalOptions) -> Comman
               headroom balance explain 3 --state cluster.json
               headroom balance explain 3 --max-bytes 500GB --format json
     """  # noqa: D301
+    # As for propose: what was read stays until the process ends.
+    gc.disable()
     cluster = load_cluster(config, options.state_file)
     # Made again, because a stored proposal does not have the state before each action.
     proposal = search(cluster, options)

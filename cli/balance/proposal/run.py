@@ -103,7 +103,8 @@ def run(
     steps = _Steps(proposal, settings, options, wait, TextStream.STDOUT if in_text() else TextStream.STDERR)
     done = run_proposal(proposal, settings, folder, steps, config)
     if done.following is None:
-        steps.echo(f"All {len(proposal.batches)} batches are done.")
+        count = len(proposal.batches)
+        steps.echo("The only batch is done." if count == 1 else f"All {count} batches are done.")
     return CommandOutcome(
         lambda: {
             "proposal_id": proposal.proposal_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from headroom.cli.balance.amounts import RESOURCE_NAMES, load_text
 from headroom.cli.balance.proposal.files import BatchFiles, elect_commands, run_all_command, run_command, status_command
@@ -44,7 +45,7 @@ def print_proposal(result: ProposalResult, files: Sequence[BatchFiles], config: 
     echo()
     if result.proposal.actions:
         _print("Prefixes: every one is a valid plan", _PREFIXES, [_prefix_row(row, result) for row in result.rows])
-        _print("Actions", _ACTIONS, list(_action_rows(result)))
+        _print("Actions", _ACTIONS, list(islice(_action_rows(result), MAX_ROWS)), len(result.proposal.actions))
         rows = [_batch_row(number, batch) for number, batch in enumerate(result.batches, start=1)]
         _print("Batches", _BATCHES, rows)
         _print("Loads before and after", *_load_table(result))
@@ -106,12 +107,14 @@ def _time(seconds: float | None) -> str:
     return _NEVER if seconds is None else duration_text(seconds)
 
 
-def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], count: int | None = None) -> None:
+    """Print the first rows of a table, and how many more there are; ``count`` if these are not all that there are."""
     if not rows:
         return
     print_table(title, header, rows[:MAX_ROWS])
-    if len(rows) > MAX_ROWS:
-        echo(f"and {len(rows) - MAX_ROWS:,} more; --format json shows all")
+    more = (len(rows) if count is None else count) - MAX_ROWS
+    if more > 0:
+        echo(f"and {more:,} more; --format json shows all")
     echo()
 
 
@@ -130,9 +133,9 @@ def _prefix_row(row: PrefixPrice, result: ProposalResult) -> tuple[str, ...]:
 
 def _action_rows(result: ProposalResult) -> Iterator[tuple[str, ...]]:
     proposal, model = result.proposal, result.proposal.model
-    start = float(proposal.outside[0])
-    for number, action in enumerate(proposal.actions, start=1):
-        gain = float(proposal.gains[number - 1]) / start if start else 0.0
+    start, gains = float(proposal.outside[0]), proposal.gains.tolist()
+    for number, (action, fall) in enumerate(zip(proposal.actions, gains, strict=True), start=1):
+        gain = fall / start if start else 0.0
         gigabytes = action.bytes_copied / 1e9
         yield (
             str(number),

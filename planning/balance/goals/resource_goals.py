@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
 from headroom.planning.balance.goals.bands import LEAST_LENGTH, MIB, LoadBounds, band_bounds, limit_bounds
 from headroom.planning.balance.goals.goal import BrokerUsage
-from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
 
 _ROUNDING = 1e-9
 
@@ -22,8 +22,8 @@ class _ResourceGoal:
     resource: Resource
 
     def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
-        """Return whether loads are within their bounds, edges included."""
-        return bounds.of(usage.brokers).holds(usage.load(self.resource))
+        """Return whether loads are within their bounds, edges included, or as near as whole numbers allow."""
+        return bounds.of(usage.brokers).is_reached(usage.load(self.resource))
 
     def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
         """Return the scores of the loads."""
@@ -113,13 +113,13 @@ class TopicBand:
     hard: bool = False
 
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> FloatArray:
-        """Return the mean of each topic over the brokers that count, (T,)."""
-        brokers = max(1, int(model.is_counted.sum()))
-        weights = (model.leader >= 0).astype(np.float64)
+        """Return the mean of each topic over the brokers that count, of what they have, (T,)."""
+        counted = model.is_counted
+        weights: BoolArray | IntArray = counted[model.leader] & (model.leader != NO_BROKER)
         if not self.of_leaders:
-            weights = (model.followers + 1).astype(np.float64)
+            weights = np.count_nonzero(counted[model.replicas] & (model.replicas != NO_BROKER), axis=1)
         totals = np.bincount(model.topic, weights=weights, minlength=len(model.topics))
-        means: FloatArray = totals / brokers
+        means: FloatArray = totals / max(1, int(counted.sum()))
         return means
 
     def holds(self, bounds: FloatArray, usage: BrokerUsage) -> BoolArray:

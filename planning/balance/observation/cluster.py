@@ -114,10 +114,11 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
-    unread = _unread(state, loads)
+    unknown_brokers = _unread(state, loads) | _without_writes(arrays)
     running, _ = running_copies(state)
+    stored_bytes = _stored_bytes(state, arrays)
     brokers = [
-        _broker(broker, arrays, loads, unread, settings, running.get(broker.broker, ()))
+        _broker(broker, stored_bytes[broker.broker], loads, unknown_brokers, settings, running.get(broker.broker, ()))
         for broker in state.brokers.values()
     ]
     model = cluster_model(brokers, rates, settings.percentile)
@@ -218,36 +219,55 @@ def _unread(state: ClusterState, loads: ObservedLoads) -> frozenset[int]:
     return frozenset() if state.alive <= loads.unmeasured else loads.unmeasured
 
 
+def _without_writes(arrays: PartitionArrays) -> frozenset[int]:
+    """Return the brokers that lead partitions, and of which no write rate is known: their metrics are unknown.
+
+    Without any rate at all, no broker is special.
+    """
+    leaders, rated = np.asarray(arrays.leaders), np.isfinite(arrays.write).any(axis=0)
+    return frozenset(set(leaders.tolist()) - set(leaders[rated].tolist())) if rated.any() else frozenset()
+
+
+def _stored_bytes(state: ClusterState, arrays: PartitionArrays) -> dict[int, float]:
+    """Return the bytes of the replicas of each broker; NaN if unknown of one."""
+    if not state.brokers:
+        return {}
+    ids, replicas = np.array(sorted(state.brokers)), np.asarray(arrays.replicas)
+    places = np.minimum(np.searchsorted(ids, replicas), len(ids) - 1)
+    # What is on no broker of the state is refused by the model.
+    here = ids[places] == replicas
+    sizes = np.broadcast_to(np.asarray(arrays.sizes)[:, None], replicas.shape)
+    total = np.bincount(places[here], weights=sizes[here], minlength=len(ids))
+    return dict(zip(ids.tolist(), total.tolist(), strict=True))
+
+
 def _broker(
     state: BrokerState,
-    arrays: PartitionArrays,
+    stored_bytes: float,
     loads: ObservedLoads,
-    unread: Collection[int],
+    unknown_brokers: Collection[int],
     settings: BalanceSettings,
     running: Iterable[RoomCopy],
 ) -> BalanceBroker:
     capacity = BrokerCapacity(
         settings.network_in_capacity,
         settings.network_out_capacity,
-        _disk_bytes(state, arrays),
+        _disk_bytes(state, stored_bytes),
         settings.replica_capacity,
         _volumes_free_bytes(state, running),
     )
-    led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
-    # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
-    has_rates = bool(not led.any() or rated[led].any() or not rated.any())
     return BalanceBroker(
         state.broker,
         state.rack,
         capacity,
         state.alive,
-        has_rates and state.broker not in unread,
+        state.broker not in unknown_brokers,
         _takes(state),
         follower_reads_bytes_per_s=loads.follower_reads.get(state.broker, 0.0),
     )
 
 
-def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
+def _disk_bytes(state: BrokerState, stored_bytes: float) -> float | None:
     """Return what the log directories that are online can hold of Kafka's logs; None if unknown.
 
     It is the total, or, if other files take more than a tenth of the volumes, its replicas and the free bytes. Less is
@@ -255,12 +275,11 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     directories have free is no room.
     """
     total, free = _total_and_free(volumes_of(d for d in state.log_dirs if not d.offline))
-    own = np.asarray(arrays.sizes)[(np.asarray(arrays.replicas) == state.broker).any(axis=1)].sum()
-    if not total > 0 or np.isnan(own + free):
+    if not total > 0 or np.isnan(stored_bytes + free):
         return total if total > 0 else None
-    capacity = total if own + free >= OWN_VOLUME_RATIO * total else float(own) + free
+    capacity = total if stored_bytes + free >= OWN_VOLUME_RATIO * total else stored_bytes + free
     spare = _spare_bytes(state) if any(directory.cordoned for directory in state.log_dirs) else 0.0
-    return min(capacity, (float(own) + spare) / LIMIT_RATIO) if spare > 0 else capacity
+    return min(capacity, (stored_bytes + spare) / LIMIT_RATIO) if spare > 0 else capacity
 
 
 def _spare_bytes(state: BrokerState) -> float:
@@ -371,19 +390,27 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
             yield f"Metrics of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
         elif broker.takes:
             yield f"Broker {broker.broker} takes nothing: {broker.takes}."
-    partly = _broker_list(model, model.is_counted & model.has_unknown_replicas)
-    if partly:
-        first = model.name(int(np.flatnonzero(~model.load_known)[0]))
-        count = int((~model.load_known).sum())
-        yield (
-            f"The rates or the size of {count:,} partition{'s' * (count > 1)} are unknown, such as {first}. Brokers "
-            f"with a replica of them take nothing: {partly}."
-        )
+    yield from _unknown_load_notes(model)
     yield from _capacity_notes(model)
     yield from assumption_notes(state.brokers.values())
     yield from _size_notes(model)
     if not np.nan_to_num(model.write).any() and not np.nan_to_num(model.size).any():
         yield "All loads are 0: only leaders and replicas can be balanced."
+
+
+def _unknown_load_notes(model: ClusterModel) -> Iterator[str]:
+    """Yield how many partitions have an unknown load, and what the brokers with a replica of them do not take."""
+    partly = model.is_counted & model.has_unknown_replicas
+    if not partly.any():
+        return
+    first = model.name(int(np.flatnonzero(~model.load_known)[0]))
+    count = int((~model.load_known).sum())
+    note = f"The rates or the size of {count:,} partition{'s' * (count > 1)} are unknown, such as {first}."
+    if nothing := _broker_list(model, partly & model.has_unknown_rates):
+        note += f" Brokers with a replica of them take nothing: {nothing}."
+    if leads := _broker_list(model, partly & model.may_lead):
+        note += f" Where only sizes are unknown, brokers take leads and no replicas: {leads}."
+    yield note
 
 
 def _rack_notes(model: ClusterModel) -> Iterator[str]:
@@ -408,7 +435,9 @@ def _capacity_notes(model: ClusterModel) -> Iterator[str]:
 
 def _size_notes(model: ClusterModel) -> Iterator[str]:
     """Yield the partitions that fit in no log directory of a broker that takes replicas."""
-    largest = model.largest_free[model.may_take].max(initial=0.0)
+    if not model.may_take.any():
+        return
+    largest = model.largest_free[model.may_take].max()
     too_large = np.flatnonzero(np.nan_to_num(model.size) > largest)
     if len(too_large):
         more = f" and {len(too_large) - 1:,} more" if len(too_large) > 1 else ""

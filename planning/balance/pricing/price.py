@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from headroom.planning.balance.batches.batches import BalanceBatch, ReplicaMove
@@ -108,6 +109,15 @@ class BatchRun:
     readings_s: float = 0.0
     pause_s: float = 0.0
 
+    @cached_property
+    def prices(self) -> list[BatchPrice]:
+        """Price of each batch.
+
+        Raises:
+            HeadroomError: the size of a replica is unknown.
+        """
+        return [batch_price(batch) for batch in self.batches]
+
     def total_s(self, durations_s: Sequence[float | None]) -> float | None:
         """Return the time of batches of these durations one after another, seconds; None if one never ends."""
         known = [seconds + self.readings_s + self.pause_s for seconds in durations_s if seconds is not None]
@@ -132,7 +142,7 @@ class BatchRun:
         """Return the least throttle, in bytes per second, with which batches end in time; infinity if there is none."""
         if not any(batch.moves for batch in self.batches):
             return 0.0
-        low = max(batch_price(batch).required_bytes_per_s for batch in self.batches)
+        low = max(price.required_bytes_per_s for price in self.prices)
         # As fast as capacity and pauses allow.
         if not self._in_time(max(low, 1.0) * _MOST_TIMES, within_s):
             return math.inf

@@ -10,7 +10,6 @@ from headroom.planning.balance.arrays import BoolArray, FloatArray
 from headroom.planning.balance.goals.bands import LoadBounds
 from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
 from headroom.planning.balance.model import COUNTS
-from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.proposal import Proposal
 from headroom.planning.balance.search.trajectory import load_events
 
@@ -32,7 +31,7 @@ def prefix_in_band(proposal: Proposal, brokers: Collection[int]) -> int | None:
     rows = [proposal.model.index_of(broker) for broker in brokers]
     count = len(proposal.actions)
     met = np.ones(count + 1, dtype=np.bool_)
-    events = load_events(ClusterLoads(proposal.model), proposal.actions)
+    events = load_events(proposal.start, proposal.actions)
     for broker in rows:
         own = events.brokers == broker
         actions, after = events.actions[own], events.after[:, own]

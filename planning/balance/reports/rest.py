@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headroom.planning.balance.goals.goal import BalanceGoal
-from headroom.planning.balance.model import NO_BROKER, ClusterModel
-from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
+from headroom.planning.balance.scoring.goal_set import GoalSet, goal_holds
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.keys import TopicPartition
 
 # Load outside of bands below this is rounding.
 _NOTHING = 1e-9
@@ -30,6 +31,8 @@ class RestOfProposal:
         gone: brokers that are to get replicas, or to lead, and are not alive.
         unknown: brokers that are alive, whose replicas they change, and whose metrics are unknown or stale.
         copies: whether they copy any replica.
+        closed: brokers that are to get replicas and take nothing now, or that are to lead and give leads away now.
+        unweighed: partitions that are to move, or to be elected, and of which a load that goes with that is unknown.
     """
 
     outside_before: float
@@ -39,6 +42,8 @@ class RestOfProposal:
     gone: tuple[int, ...]
     unknown: tuple[int, ...]
     copies: bool
+    closed: tuple[BalanceBroker, ...] = ()
+    unweighed: tuple[TopicPartition, ...] = ()
 
     @property
     def gains(self) -> bool:
@@ -58,6 +63,9 @@ def rest_of_proposal(
     """Return what the plans of the batches that are left gain in a cluster.
 
     Each partition of them, which exists, has its last target replicas then, and is led by the first of these.
+
+    Raises:
+        HeadroomError: a goal fails.
     """
     targets = {target.name: target.replicas for plan in plans for target in plan}
     final = {row: targets[name] for row in range(model.partitions) if (name := model.name(row)) in targets}
@@ -89,7 +97,42 @@ def rest_of_proposal(
     unknown = sorted(state.broker for state in states if state.alive)
     then = ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader))
     outside_after, broken_after = _weight(bands, then)
-    return RestOfProposal(outside, outside_after, broken, broken_after, (), tuple(unknown), copies)
+    closed, unweighed = tuple(_closed(model, final, new)), tuple(_unweighed(model, final, new))
+    return RestOfProposal(outside, outside_after, broken, broken_after, (), tuple(unknown), copies, closed, unweighed)
+
+
+def _closed(
+    model: ClusterModel, final: Mapping[int, Sequence[int]], new: Mapping[int, Collection[int]]
+) -> Iterator[BalanceBroker]:
+    """Yield the brokers that take nothing now and are to get replicas, and those that shed leads and are to get some.
+
+    Args:
+        model: the cluster.
+        final: replicas that partitions, by index, are to have, as ids.
+        new: those of them that they do not have yet.
+    """
+    arriving = {broker for brokers in new.values() for broker in brokers}
+    elected = {brokers[0] for row, brokers in final.items() if not _leads(model, row, brokers[0])}
+    for broker in model.brokers:
+        sheds_leads = broker.broker in elected and Resource.LEADERS in broker.sheds
+        if sheds_leads or (broker.broker in arriving and broker.takes):
+            yield broker
+
+
+def _unweighed(
+    model: ClusterModel, final: Mapping[int, Sequence[int]], new: Mapping[int, Collection[int]]
+) -> Iterator[TopicPartition]:
+    """Yield the partitions that are to move or to be elected without it being known what goes over; see ``_closed``."""
+    for row, brokers in final.items():
+        is_known = bool(model.rates_known[row]) and (not new[row] or bool(np.isfinite(model.size[row])))
+        if not is_known and (new[row] or not _leads(model, row, brokers[0])):
+            yield model.name(row)
+
+
+def _leads(model: ClusterModel, partition: int, broker: int) -> bool:
+    """Return whether a broker, by id, leads a partition."""
+    leader = int(model.leader[partition])
+    return leader != NO_BROKER and model.brokers[leader].broker == broker
 
 
 def _weight(bands: GoalSet, loads: ClusterLoads) -> tuple[float, int]:
@@ -97,5 +140,5 @@ def _weight(bands: GoalSet, loads: ClusterLoads) -> tuple[float, int]:
     every = np.arange(len(loads.model.brokers))
     usage = loads.usage(every)
     hard = [(goal, bounds) for goal, bounds in zip(bands.goals, bands.bounds, strict=True) if goal.hard]
-    broken = sum(int((~goal.holds(bounds, usage)).sum()) for goal, bounds in hard) + int(loads.crowded.sum())
+    broken = sum(int((~goal_holds(goal, bounds, usage)).sum()) for goal, bounds in hard) + int(loads.crowded.sum())
     return float(bands.outside(loads.loads, every).sum()), broken

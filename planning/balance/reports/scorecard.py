@@ -105,8 +105,6 @@ def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
     for goal, bounds in zip(goals.goals, goals.bounds, strict=True):
         if isinstance(goal, TopicBand):
             own, own_met = _topic_scores(goal, bounds, usage, loads)
-        elif isinstance(goal, ResourceBand) and isinstance(bounds, LoadBounds):
-            own, own_met = goal_score(goal, bounds, usage), bounds.is_reached(usage.load(goal.resource))
         else:
             own, own_met = goal_score(goal, bounds, usage), goal_holds(goal, bounds, usage)
         scores.append(np.where(loads.model.is_counted, own, np.nan))

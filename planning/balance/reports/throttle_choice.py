@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headroom.planning.balance.batches.batches import BalanceBatch
-from headroom.planning.balance.pricing.price import BatchRun, batch_price
+from headroom.planning.balance.pricing.price import BatchRun
 from headroom.planning.reassignments.cluster_state import ClusterState
 
 
@@ -70,7 +70,7 @@ def choose_throttle(run: BatchRun, request: ThrottleRequest, state: ClusterState
     Raises:
         HeadroomError: the size of a replica is unknown.
     """
-    prices = [batch_price(batch) for batch in run.batches if batch.moves]
+    prices = [price for price in run.prices if price.replicas_copied]
     needed = max((price.throttle_bytes_per_s or 0.0 for price in prices), default=0.0)
     survives = max((price.throttle_after_switch_bytes_per_s or 0.0 for price in prices), default=0.0)
     in_force = _in_force(run.batches, state)

@@ -94,7 +94,8 @@ class Gains:
         load[:3], load[3], load[4], load[5] = rates, self._model.size.take(partitions), leads, copies
         load[1:3] *= leads
         if not copies:
-            load[0:5:3] *= 0.0
+            # A size need not be known.
+            load[0:5:3] = 0.0
         return load
 
     def falls(self, moved: FloatArray, brokers: IntArray, sign: float) -> FloatArray:

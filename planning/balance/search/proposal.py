@@ -34,6 +34,7 @@ class Proposal:
 
     Attributes:
         model: the cluster as it is.
+        start: state before the first action; it is not changed.
         goals: goals with their bounds.
         actions: actions in their order.
         outside: load outside of bands and beyond limits before the first action and after each one, in shares of the
@@ -45,6 +46,7 @@ class Proposal:
     """
 
     model: ClusterModel
+    start: ClusterLoads
     goals: GoalSet
     actions: tuple[BalanceAction, ...]
     outside: FloatArray
@@ -61,7 +63,7 @@ class Proposal:
 
     def state(self, actions: int) -> ClusterLoads:
         """Return the state after a number of actions."""
-        loads = ClusterLoads(self.model)
+        loads = self.start.copy()
         apply_actions(loads, self.actions[:actions])
         return loads
 
@@ -153,7 +155,7 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
         taken = order.tolist()
         actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
         ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
-        loads = ClusterLoads(model.with_placement(*_placement(model, ordered)))
+        loads = ClusterLoads(model.with_placement(*placement(model, ordered)))
         reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events)
         if not reached.improves(now, ratio):
             break
@@ -161,7 +163,7 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
     return now
 
 
-def _placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[IndexArray, IndexArray]:
+def placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[IndexArray, IndexArray]:
     """Return the replicas, (P, R), and leaders, (P,), that ``apply_actions`` leads to, without loads."""
     replicas, leaders = model.replicas.copy(), model.leader.copy()
     left = np.array([(a.partition, a.source, a.target, a.copies) for a in actions], dtype=np.int64).reshape(-1, 4)
@@ -188,6 +190,7 @@ def _proposal(end: _Stage, before: ClusterLoads, goals: GoalSet) -> Proposal:
         after[:, events.brokers[last]] = events.after[:, last]
     return Proposal(
         model,
+        before,
         goals,
         actions,
         # Sums of differences may end below 0 in their last digits.

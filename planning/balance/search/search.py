@@ -112,6 +112,8 @@ class BalanceSearch:
         crowded = crowded_slots(self._model, self.slots)
         targets = np.flatnonzero(self._model.may_take)
         for partition in np.flatnonzero(crowded.any(axis=1) & self._movable).tolist():
+            if self._moves_left < 1:
+                return
             sources = self.slots[partition][crowded[partition]].astype(np.int64)
             sources = sources[self._model.may_give[sources]]
             own = np.full(len(sources) * len(targets), partition)
@@ -145,9 +147,10 @@ class BalanceSearch:
         high, low = self._goals.misses(self._loads.loads, broker)
         both = self._moves_on and not self._is_large(broker)
         gives = bool((both or high.any()) and self._model.may_give[broker])
-        takes = bool((both or low.any()) and self._model.may_take[broker])
+        needs = bool(both or low.any())
+        takes, leads = (needs and bool(may[broker]) for may in (self._model.may_take, self._model.may_lead))
         may_elect = self.slots.shape[1] > 1 and (high + low)[list(OF_LEADERS)].any()
-        if may_elect and self._take_best(self._elections(broker, peers, gives, takes)):
+        if may_elect and self._take_best(self._elections(broker, peers, gives, leads)):
             return True
         if self._moves_left <= 0 or not self._movable.any():
             return False
@@ -193,15 +196,15 @@ class BalanceSearch:
         self._found[broker] = own
         return own
 
-    def _elections(self, broker: int, peers: BoolArray, gives: bool, takes: bool) -> Candidates:
+    def _elections(self, broker: int, peers: BoolArray, gives: bool, leads: bool) -> Candidates:
         """Return the elections by which a broker gives leaders to in-sync replicas of peers, or gets them."""
         model, leader = self._model, self._loads.leader
         own = np.concatenate([self._at_start[broker], self._arrived[broker]])
         lead = leader.take(own)
-        wanted = np.where(lead == broker, gives, takes & (lead >= 0))
+        wanted = np.where(lead == broker, gives, leads & (lead >= 0))
         own = own[self._electable[own] & wanted]
         slots, lead = self.slots.take(own, axis=0), leader.take(own)
-        given = (lead == broker)[:, None] & (slots != broker) & (model.may_take & peers)[slots]
+        given = (lead == broker)[:, None] & (slots != broker) & (model.may_lead & peers)[slots]
         taken = ((lead != broker) & (model.may_give & peers)[lead])[:, None] & (slots == broker)
         row, slot = (given | taken).nonzero()
         partitions, targets = own[row], slots[row, slot].astype(np.int64)
@@ -297,7 +300,9 @@ class BalanceSearch:
             (candidates.sources[order] == candidates.sources[best])
             & (candidates.targets[order] == candidates.targets[best])
             & (order != best)
+            # What topics outweigh may be worth nothing, and what harms is not like it.
             & (density[order] >= _ALIKE_RATIO * worth.max())
+            & (rough[order] > LEAST_GAIN)
         ]
         chosen = np.concatenate([[best], alike[: most - 1]])
         if len(chosen) > 1 and not self._goals.has_own_goals:

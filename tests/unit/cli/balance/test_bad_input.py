@@ -199,6 +199,12 @@ def test_sizes_that_are_unknown_leave_elections(tmp_path: Path) -> None:
     state = state_of([replace(broker(n), log_dirs=()) for n in (1, 2, 3)], topic("t", [[1, 2]] * 6, size=None))
     values = json.loads(run("propose", "--state", saved(tmp_path, state), "--format", "json").stdout)
     assert {"disk", "disk_capacity"} <= {goal["goal"] for goal in values["lost_goals"]}
+    # Broker 1 leads all 6, and broker 2 follows.
+    assert [(action["kind"], action["to_broker"]) for action in values["actions"]] == [("elect", 2)] * 3
+    assert any(
+        note.endswith("Where only sizes are unknown, brokers take leads and no replicas: 1, 2.")
+        for note in values["notes"]
+    )
     assert all(action["copied_bytes"] == 0 for action in values["actions"])
 
 

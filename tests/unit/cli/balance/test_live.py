@@ -157,7 +157,7 @@ def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPa
     assert "no history: gold/partition_load: cannot be read" in found()["loads_from"]
 
 
-def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+def let_broker_3_of_10_be_slow(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
     # More than a tenth of three brokers would be slow, and that is no reason to spare one of them.
     state = replace(skewed(), brokers={n: broker(n) for n in range(1, 11)})
     monkeypatch.setattr(FakeReader, "state", state)
@@ -165,6 +165,10 @@ def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Pat
     rows = [row("c", NOW_MS - 60_000, n, slow_rounds=count) for n, count in rounds.items()]
     append_durably(str(store / BROKER_LOAD.path), [*rows, row("c", NOW_MS - 120_000, 4, slow_rounds=9)], BROKER_LOAD)
     monkeypatch.setattr(cluster_module, "now_ms", lambda: NOW_MS)
+
+
+def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    let_broker_3_of_10_be_slow(monkeypatch, store)
     values = found("propose")
     taking = {entry["broker"]: entry["takes_nothing"] for entry in values["before"]["brokers"]}
     assert {b for b, why in taking.items() if why} == {3}
@@ -174,6 +178,18 @@ def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Pat
     # Older minutes say nothing of now.
     monkeypatch.setattr(cluster_module, "now_ms", lambda: NOW_MS + 3_600_000)
     assert not any("slow" in note for note in found("propose")["notes"])
+
+
+def test_a_saved_state_spares_slow_brokers_as_the_running_cluster_does(
+    monkeypatch: pytest.MonkeyPatch, store: Path
+) -> None:
+    let_broker_3_of_10_be_slow(monkeypatch, store)
+    values = found("propose", "--save-state", "state.json")
+    again = found("propose", "--state", "state.json")
+    assert again["actions"] == values["actions"]
+    assert "Broker 3 takes nothing and gives leaders away: its log flushes are slow." in again["notes"]
+    explained = found("explain", "1", "--state", "state.json")
+    assert explained["action"].items() <= values["actions"][0].items()
 
 
 def test_what_brokers_did_not_report_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from headroom.cli.balance import loading
+from headroom.cli.balance.proposal import command as command_module
+from headroom.cli.balance.proposal import explain as explain_module
 from headroom.dashboard.acting.curve import curve_of
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.planning.balance.arrays import FloatArray
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.pricing import price as price_module
+from headroom.planning.balance.pricing.price import batch_price
+from headroom.planning.balance.search.proposal import Proposal
 from headroom.planning.elections.election_file import parse_request
 from headroom.planning.reassignments.plan import parse_plan
 from headroom.schemas.errors import HeadroomError
@@ -250,6 +261,27 @@ def test_the_text_names_what_an_operator_decides_by() -> None:
     assert "Nothing was changed." in text
 
 
+def test_each_batch_is_priced_once_and_the_gains_of_all_actions_are_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batches = len(proposed("--state", STATE, "--finish-within", "6h")["batches"])
+    gains_of, calls = vars(Proposal)["gains"].fget, {"gains": 0, "prices": 0}
+
+    def gains(proposal: Proposal) -> FloatArray:
+        calls["gains"] += 1
+        found: FloatArray = gains_of(proposal)
+        return found
+
+    def price(batch: BalanceBatch) -> price_module.BatchPrice:
+        calls["prices"] += 1
+        return batch_price(batch)
+
+    monkeypatch.setattr(Proposal, "gains", property(gains))
+    monkeypatch.setattr(price_module, "batch_price", price)
+    output("propose", "--state", STATE, "--finish-within", "6h")
+    assert calls == {"gains": 1, "prices": batches}
+
+
 def test_one_action_is_explained_goal_by_goal() -> None:
     actions = proposed("--state", STATE)["actions"]
     for number in (1, len(actions)):
@@ -269,6 +301,22 @@ def test_one_action_is_explained_goal_by_goal() -> None:
     assert "nothing is copied." in text
     assert "better" in text
     assert "action 99: is not in the proposal" in str(run("explain", "99", "--state", STATE).exception)
+
+
+@pytest.mark.parametrize(("module", "words"), [(command_module, ("propose",)), (explain_module, ("explain", "1"))])
+def test_no_garbage_is_collected_from_what_is_read(
+    module: ModuleType, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[bool] = []
+
+    def load_cluster(*arguments: Any) -> BalanceCluster:
+        collected.append(gc.isenabled())
+        return loading.load_cluster(*arguments)
+
+    monkeypatch.setattr(module, "load_cluster", load_cluster)
+    gc.enable()
+    output(*words, "--state", STATE)
+    assert collected == [False]
 
 
 @pytest.mark.parametrize("command", [("--help",), ("propose", "--help"), ("explain", "--help"), ("status", "--help")])

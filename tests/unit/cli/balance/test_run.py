@@ -22,6 +22,7 @@ from headroom.planning.elections.quiet_hours import DailyWindow
 from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.cli.balance.test_live import FakeReader, found, store
 
 __all__ = ["store"]
@@ -187,6 +188,27 @@ def test_it_ends_where_a_broker_is_gone_or_unknown_or_nothing_is_gained(
     error = executed().exception
     assert isinstance(error, HeadroomError)
     assert "gains nothing any more" in error.rule
+    assert brokers.carried_out == []
+
+
+def test_it_ends_where_a_broker_takes_nothing_any_more_or_a_load_is_unknown(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = found("propose", "--dir", "out")
+    whole = brokers.state
+    cordoned = tuple(replace(directory, cordoned=True) for directory in whole.brokers[3].log_dirs)
+    brokers.state = replace(whole, brokers={**whole.brokers, 3: replace(whole.brokers[3], log_dirs=cordoned)})
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule == "gives load to brokers that take nothing now: 3 (cordoned)"
+    brokers.state = whole
+    first = values["batches"][0]["plan"]["partitions"][0]
+    unread = TopicPartition(first["topic"], first["partition"])
+    read = {name: rate for name, rate in FakeReader.read.items() if name != unread}
+    monkeypatch.setattr(FakeReader, "read", read)
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule == f"changes partitions of which a load is unknown: {unread}"
     assert brokers.carried_out == []
 
 

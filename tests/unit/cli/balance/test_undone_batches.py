@@ -127,6 +127,11 @@ def test_the_batch_goes_on_with_the_same_partitions_after_elections_that_failed(
     assert places(cluster) == {P: (2, (2, 1)), Q: (2, (2, 3))}
 
 
+def test_a_single_batch_is_not_called_all_batches(cluster: FakeReassignedCluster) -> None:
+    write_proposal(ELECTED)
+    assert "The only batch is done." in carried_out().stdout
+
+
 def test_a_late_election_stays_when_the_batch_of_its_copy_is_undone(cluster: FakeReassignedCluster) -> None:
     """Batch 1 copies both, and broker 1 leads orders-1 until batch 2."""
     write_proposal({P: (2, 3), Q: (1, 3)}, {Q: (3, 1)})

@@ -132,6 +132,19 @@ def test_what_a_cordoned_directory_has_free_is_no_room() -> None:
     assert free == [(150 * GB,), (150 * GB,), (40 * GB,), (70 * GB,)]
 
 
+def test_what_a_broker_stores_is_the_sum_of_its_replicas_and_unknown_if_one_is() -> None:
+    """Other files take 95 of 100 GB, so a disk holds its replicas and the 5 GB that are free."""
+    states = [broker(number, total=100 * GB, free=5 * GB) for number in (1, 20, 3_000_000)]
+    rows = [*topic("t", [[1, 20], [20]], size=2 * GB), *topic("u", [[20, 3_000_000]], size=None)]
+    state = state_of(states, rows)
+    found = observed_cluster(state, loads_of(state), SETTINGS).model.brokers
+    # Where a size is unknown, the total counts.
+    assert [b.capacity.disk_bytes for b in found] == [7 * GB, 100 * GB, 100 * GB]
+    known = state_of(states, rows[:2])
+    found = observed_cluster(known, loads_of(known), SETTINGS).model.brokers
+    assert [b.capacity.disk_bytes for b in found] == [7 * GB, 9 * GB, 5 * GB]
+
+
 def test_what_running_moves_still_copy_is_not_free_on_a_volume() -> None:
     """A move to /b of broker 1 has 20 of its 30 GB left; one to broker 2 has no directory yet."""
     two = tuple(LogDirectory(path, 100 * GB, 70 * GB, volume=path) for path in ("/a", "/b"))
@@ -149,6 +162,15 @@ def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     none = observed_cluster(state, loads_of(state, NAN), SETTINGS)
     assert none.model.is_counted.tolist() == [True, True]
     assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
+
+
+def test_where_no_broker_takes_replicas_no_partition_is_called_too_large() -> None:
+    """All three brokers have a replica of a partition of unknown rate."""
+    state = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 2, 3]] * 2))
+    found = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
+    assert not found.model.may_take.any()
+    assert any("take nothing: 1, 2, 3." in note for note in found.notes)
+    assert not any("larger than the free bytes" in note for note in found.notes)
 
 
 def test_a_broker_whose_metrics_could_not_be_read_is_unknown_whatever_its_history() -> None:
@@ -234,6 +256,21 @@ def test_reads_of_an_hour_are_divided_by_what_each_leader_sends_and_each_partiti
     sent = ClusterLoads(observed_cluster(state, loads, replace(SETTINGS, percentile=0)).model).loads
     # And one follower fetches what is written.
     assert sent[Resource.NETWORK_OUT] == pytest.approx([60.0 * MB, 30.0 * MB])
+
+
+def test_reads_are_divided_whatever_the_ids_of_brokers_and_the_order_of_topics() -> None:
+    """Of each topic broker 7 sends twice what is written, and the other one half of it; the table divides evenly."""
+    large = 2_000_000_000
+    rows = [p for name in ("b", "a") for p in topic(name, [[7], [large]], write_bytes_per_s=10.0 * MB)]
+    state = replace(state_of([broker(7), broker(large)], rows), partitions={p.name: p for p in rows})
+    names = list(state.partitions)
+    now = dict(zip(names, [20.0 * MB, 5.0 * MB] * 2, strict=True))
+    read = np.full((1, 4), 12.5 * MB)
+    history = LoadHistory(24, names, (10,), np.full((1, 4), 10.0 * MB), read_bytes_per_s=read)
+    found = observed_loads(state, history, now).read_by_hour
+    assert found is not None
+    assert found == pytest.approx(np.array([[20.0, 5.0, 20.0, 5.0]]) * MB)
+    assert observed_cluster(state, observed_loads(state, history, now), SETTINGS).model.topics == ("a", "b")
 
 
 def test_requests_of_an_hour_are_divided_as_in_the_reading() -> None:

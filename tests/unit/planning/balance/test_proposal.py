@@ -12,6 +12,7 @@ from headroom.planning.balance.model import BalanceBroker, ClusterModel, Partiti
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.gains import Candidates, Gains
 from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
 from headroom.planning.balance.search.ordering import order_actions
 from headroom.planning.balance.search.proposal import excluded_partitions, propose
@@ -183,9 +184,42 @@ def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:
     assert {a.target for a in propose(model, GOALS).actions} == {1}
 
 
+@pytest.mark.parametrize("limits", [ProposalLimits(), ProposalLimits(elections_only=True)])
+def test_a_partition_of_unknown_size_is_elected_and_does_not_move(limits: ProposalLimits) -> None:
+    """The size of 4 of the 8 partitions that broker 1 leads is unknown, so broker 2 takes no replica, but leads."""
+    model = model_of(brokers(2), [[1, 2]] * 8, [10.0 * MIB] * 8, size=[NAN, 1e9] * 4)
+    assert (model.may_lead.tolist(), model.may_take.tolist()) == ([True, True], [False, False])
+    proposal = propose(model, GOALS, limits)
+    assert {action.kind for action in proposal.actions} == {ActionKind.ELECT}
+    assert np.bincount(proposal.state(len(proposal.actions)).leader).tolist() == [4, 4]
+
+
+def test_the_gain_of_an_election_does_not_depend_on_the_size() -> None:
+    one = Candidates(np.zeros(1, int), np.zeros(1, int), np.ones(1, int), np.ones(1, np.bool_), False, np.zeros(1))
+    gains = []
+    for size in (1e9, NAN):
+        loads = ClusterLoads(model_of(brokers(2), [[1, 2]] * 8, [10.0 * MIB] * 8, size=[size] + [1e9] * 7))
+        gains.append(Gains(loads, GoalSet(GOALS, loads)).first_order(one).tolist())
+    assert gains[0] == gains[1]
+    assert gains[0] > [0.0]
+
+
+def test_a_broker_with_a_replica_of_unknown_rates_takes_no_lead() -> None:
+    model = model_of(brokers(3), [[1, 2, 3]] * 8 + [[1, 3, 2]], [10.0 * MIB] * 8 + [NAN])
+    assert propose(model, GOALS, ProposalLimits(elections_only=True)).actions == ()
+
+
 def test_limits_of_bytes_and_moves_hold() -> None:
     assert propose(skewed(), GOALS, ProposalLimits(max_bytes=3.5e9)).copied_bytes[-1] == 3e9
     assert propose(skewed(), GOALS, ProposalLimits(max_moves=5)).copied_replicas[-1] == 5
+
+
+def test_repairs_of_racks_count_as_moves() -> None:
+    """Both replicas of 5 partitions are on brokers 1 and 4 of rack r0, so 10 share a rack. Each move parts two."""
+    model = model_of(brokers(6, 3), [[1, 4]] * 5, [10.0 * MIB] * 5)
+    proposal = propose(model, GOALS, ProposalLimits(max_moves=2))
+    assert proposal.copied_replicas[-1] == 2
+    assert proposal.state(len(proposal.actions)).crowded.sum() == 6
 
 
 def test_cheap_replicas_move_first() -> None:

@@ -65,6 +65,17 @@ def test_goals_on_topics_are_scored_over_all_topics() -> None:
     assert card.scores[row].tolist() == pytest.approx([(0.838 + 1) / 2] * 2)
 
 
+@pytest.mark.parametrize("change", [{"known": False}, {"alive": False}])
+def test_replicas_on_brokers_that_do_not_count_are_in_no_mean_of_a_topic(change: dict[str, bool]) -> None:
+    """Each of 4 brokers has 3 of 12 partitions. Of the three that count, which have 9, the mean is 3."""
+    states = [*brokers(3), BalanceBroker(4, **change)]  # type: ignore[arg-type]
+    card = scorecard_of(model_of(states, [[n % 4 + 1] for n in range(12)], [MIB] * 12), built_in_goals())
+    names = [goal.name for goal in card.goals]
+    for name in ("topic_leaders", "topic_replicas"):
+        assert card.met[names.index(name)].all()
+        assert card.scores[names.index(name), :3].tolist() == [1.0] * 3
+
+
 def first_batches(proposal: Proposal, actions: int) -> list[BalanceBatch]:
     return make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], CopyLimits())
 
@@ -104,6 +115,18 @@ def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[Balanc
             assert not (effect.hard and all(effect.held)) or all(effect.holds)
     with pytest.raises(HeadroomError, match="is not in the proposal"):
         explain(proposal, count + 1)
+
+
+def test_an_explanation_meets_the_goals_that_the_scores_meet() -> None:
+    """4 leads on 3 brokers: one has 2, between which and 1 there is no whole number."""
+    # Network rates below 1 MiB/s count as in band.
+    proposal = propose(model_of(brokers(3), [[1, 2, 3]] * 4, [0.1 * MIB] * 4), built_in_goals())
+    count = len(proposal.actions)
+    state = proposal.state(count)
+    assert sorted(np.bincount(state.leader).tolist()) == [1, 1, 2]
+    card = scorecard_of(proposal.model.with_placement(state.replicas, state.leader), built_in_goals())
+    assert card.met.all()
+    assert all(all(effect.holds) for effect in explain(proposal, count).effects)
 
 
 def test_a_throttle_in_force_counts_only_if_every_broker_has_one() -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
 
 from headroom.planning.balance.goals.catalogue import built_in_goals
-from headroom.planning.balance.model import BalanceBroker, ClusterModel
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import OF_LEADERS, BalanceBroker, ClusterModel
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MB = 1e6
+NAN = float("nan")
 
 
 def plan(**targets: tuple[int, ...]) -> ReassignmentPlan:
@@ -97,3 +105,56 @@ def test_racks_that_are_spread_are_a_gain_even_if_no_load_is() -> None:
 
 def test_a_partition_may_get_more_replicas_than_any_has() -> None:
     assert rest(skewed(), plan(p0=(1, 2, 3))).unknown == ()
+
+
+def test_brokers_that_take_nothing_now_and_are_to_get_a_replica_or_a_lead_are_named() -> None:
+    first, second, third = brokers(3)
+    cordoned = replace(third, takes="cordoned")
+    assert rest(skewed([first, second, cordoned]), plan(p0=(3, 2))).closed == (cordoned,)
+    # What a broker has stays there, and a lead needs no room.
+    cordoned = replace(second, takes="cordoned")
+    assert rest(skewed([first, cordoned, third]), plan(p0=(3, 2))).closed == ()
+    assert rest(skewed([first, cordoned, third]), plan(p0=(2, 1))).closed == ()
+    slow = replace(second, takes="slow", sheds=frozenset(OF_LEADERS))
+    assert rest(skewed([first, slow, third]), plan(p0=(2, 1))).closed == (slow,)
+    assert rest(skewed([first, slow, third]), plan(p0=(1, 3))).closed == ()
+
+
+def test_partitions_of_unknown_load_are_named_if_they_change() -> None:
+    no_rate = model_of(brokers(3), [[1, 2], [1, 2]], [NAN, 50 * MB], topics=["t", "t"])
+    no_size = model_of(brokers(3), [[1, 2], [1, 2]], [50 * MB] * 2, size=[NAN, 1e9], topics=["t", "t"])
+    name = TopicPartition("t", 0)
+    for model, targets, unweighed in (
+        (no_rate, (3, 2), (name,)),
+        (no_rate, (2, 1), (name,)),
+        (no_rate, (1, 2), ()),
+        (no_size, (3, 2), (name,)),
+        # An election copies nothing.
+        (no_size, (2, 1), ()),
+    ):
+        assert rest(model, plan(p0=targets, p1=(3, 2))).unweighed == unweighed
+
+
+@pytest.mark.parametrize(
+    ("holds", "rule"),
+    [
+        (lambda brokers: 1 / 0, "failed with ZeroDivisionError"),
+        (lambda brokers: [True] * len(brokers) + [True], "not one truth value per broker"),
+    ],
+)
+def test_a_goal_that_fails_stops_by_its_name(holds: Callable[[Any], Any], rule: str) -> None:
+    class Odd:
+        name, hard, weight, group = "odd", True, 1.0, "own"
+
+        def bounds(self, model: ClusterModel, usage: BrokerUsage) -> None:
+            """Compare with nothing."""
+
+        def holds(self, bounds: None, usage: BrokerUsage) -> Any:
+            return holds(usage.brokers)
+
+        def score(self, bounds: None, usage: BrokerUsage) -> Any:
+            return np.ones(len(usage.brokers))
+
+    with pytest.raises(HeadroomError, match=rule) as failed:
+        rest_of_proposal(skewed(), [*built_in_goals(), Odd()], [plan(p0=(3, 2))])
+    assert failed.value.subject == "goal odd"

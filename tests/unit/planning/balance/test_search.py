@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
 from headroom.planning.balance.goals.catalogue import built_in_goals, find_goals
 from headroom.planning.balance.model import Resource, cluster_model
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.gains import Candidates
 from headroom.planning.balance.search.limits import ProposalLimits
 from headroom.planning.balance.search.net_actions import net_actions
-from headroom.planning.balance.search.proposal import apply_actions, propose
+from headroom.planning.balance.search.proposal import apply_actions, placement, propose
 from headroom.planning.balance.search.search import BalanceSearch
 from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of
 
@@ -95,6 +97,20 @@ def test_the_actions_between_two_placements_lead_from_one_to_the_other(made) -> 
     np.testing.assert_allclose(after.loads, loads.loads, rtol=1e-9, atol=1e-3)
 
 
+@settings(max_examples=10, deadline=None)
+@given(clusters())
+def test_the_placement_after_each_prefix_is_that_of_its_actions(made) -> None:  # type: ignore[no-untyped-def]
+    proposal = propose(cluster_model(*made), GOALS)
+    for count in range(len(proposal.actions) + 1):
+        replicas, leader = placement(proposal.model, proposal.actions[:count])
+        after = ClusterLoads(proposal.model)
+        apply_actions(after, proposal.actions[:count])
+        np.testing.assert_array_equal(replicas, after.replicas)
+        np.testing.assert_array_equal(leader, after.leader)
+        np.testing.assert_array_equal(proposal.state(count).loads, after.loads)
+    np.testing.assert_array_equal(proposal.start.loads, ClusterLoads(proposal.model).loads)
+
+
 def test_a_new_replica_takes_over_the_lead_of_the_old_one_or_is_elected_after_its_copy() -> None:
     model = model_of(brokers(4), [[1, 2]] * 5, [MIB] * 5, size=[1e9] * 5)
     replicas, leader = model.replicas.copy(), model.leader.copy()
@@ -124,3 +140,36 @@ def test_a_broker_that_takes_nothing_leads_nothing_for_a_while_either() -> None:
     state = proposal.state(len(proposal.actions))
     assert not (state.replicas == 2).any()
     assert propose(replace(model, replicas=state.replicas, leader=state.leader), GOALS).actions == ()
+
+
+class TopicsOutweigh:
+    """Gains of three candidates: the first order misses that the first one gains, and topics outweigh that."""
+
+    def first_order(self, candidates: Candidates) -> FloatArray:
+        return np.array([-0.1, -0.2, -0.3])[: len(candidates)]
+
+    def may_gain(self, candidates: Candidates) -> BoolArray:
+        return np.ones(len(candidates), dtype=np.bool_)
+
+    def exact(self, candidates: Candidates) -> FloatArray:
+        return np.array([0.1, -0.2, -0.3])[candidates.partitions]
+
+    def exact_in_turn(self, candidates: Candidates) -> FloatArray:
+        return np.array([0.1, -0.1, -0.1])[candidates.partitions]
+
+    def of_topics(self, candidates: Candidates) -> FloatArray:
+        return np.full(len(candidates), -1.0)
+
+    def update(self, brokers: IntArray) -> None:
+        """Follow nothing."""
+
+
+def test_nothing_that_harms_is_taken_with_an_action_that_topics_outweigh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 128 replicas of a broker, up to 4 are taken at a time."""
+    loads = ClusterLoads(model_of(brokers(2), [[1]] * 128, [MIB] * 128))
+    search = BalanceSearch(loads, GoalSet(GOALS, loads), ProposalLimits(), np.inf, np.inf)
+    monkeypatch.setattr(search, "_gains", TopicsOutweigh())
+    leads = np.ones(3, dtype=np.bool_)
+    moves = Candidates(np.arange(3), np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64), leads, True, np.ones(3))
+    assert search._take_best(moves)
+    assert np.flatnonzero(search.slots[:, 0] == 1).tolist() == [0]
