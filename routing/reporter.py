@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, MessageSizeTooLargeError
 
 from headroom.routing.clients import CLIENT, renew_producer_id
+from headroom.routing.leader_notes import LeaderNotes
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.migrations import KEPT_EPOCHS, MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
+from headroom.schemas.migrations import MIGRATIONS_TOPIC, AcknowledgedEnd, RouterReport
 
 _TIMEOUT_S = 10.0
-# Notes on leaders before the last one of each partition. One has about 70 bytes, and a record may have 1 MB.
-_MOST_EARLIER = 1_000
+# Length of the notes on leaders. A record may have 1 MB by default, and the rest of a report is short.
+_MOST_BYTES = 900_000
 
 
 class NameTakenError(HeadroomError):
@@ -36,6 +37,9 @@ class Reporter:
             producer: producer of the target cluster.
         """
         self._report = RouterReport(name, uuid.uuid4().hex, role, acks, CLIENT)
+        self._notes = LeaderNotes()
+        self._most_bytes = _MOST_BYTES
+        self._is_noted = True
         self._written: RouterReport | None = None
         self._seen = False
         self._producer = producer
@@ -45,29 +49,15 @@ class Reporter:
     def agree(self, numbers: Mapping[str, int]) -> None:
         """Note the agreement that the router keeps to, by migration."""
         with self._noting:
-            self._report = replace(self._report, agreed=dict(numbers))
+            # What is said of a migration ends with it.
+            incomplete = tuple(name for name in self._report.incomplete if name in numbers)
+            self._report = replace(self._report, agreed=dict(numbers), incomplete=incomplete)
 
     def acknowledged(self, end: AcknowledgedEnd) -> None:
         """Note what a leader had acknowledged. Notes on earlier leaders stay: what one has lost no later one brings."""
         with self._noting:
-            self._note(end)
-
-    def _note(self, *ends: AcknowledgedEnd) -> None:
-        """Add notes; beyond a number of a partition, and of all, the oldest ones on earlier leaders are dropped."""
-        notes = {(one.topic, one.partition, one.leader_epoch): one for one in (*self._report.acknowledged, *ends)}
-        epochs: dict[tuple[str, int], list[int]] = {}
-        for topic, partition, epoch in sorted(notes):
-            epochs.setdefault((topic, partition), []).append(epoch)
-        earlier = []
-        for key in list(notes):
-            own = epochs[key[:2]]
-            if key[2] < own[-KEPT_EPOCHS:][0]:
-                del notes[key]
-            elif key[2] < own[-1]:
-                earlier.append(key)
-        for key in earlier[: max(0, len(earlier) - _MOST_EARLIER)]:
-            del notes[key]
-        self._report = replace(self._report, acknowledged=tuple(notes.values()))
+            self._notes.add(end)
+            self._is_noted = False
 
     def write(self) -> None:
         """Write the report unless it is written already.
@@ -75,7 +65,7 @@ class Reporter:
         Raises:
             HeadroomError: the cluster did not take it.
         """
-        report = self._report
+        report = self._with_notes()
         if report == self._written:
             return
         # An earlier report may have expired.
@@ -84,6 +74,8 @@ class Reporter:
             sent = self._producer.send(MIGRATIONS_TOPIC, key=report.key(), value=report.value(), partition=0)
             sent.get(timeout=_TIMEOUT_S)
         except KafkaError as error:
+            if isinstance(error, MessageSizeTooLargeError):
+                self._take_less()
             rule = f"its report was not written ({type(error).__name__})"
             remedy = f"See that the target cluster answers, and that it may write to {MIGRATIONS_TOPIC}."
             raise HeadroomError(f"router {report.router}", rule, remedy) from error
@@ -108,5 +100,24 @@ class Reporter:
         if newest is not None and not is_own:
             # The report of this process replaces it, and nobody else knows what its leaders had acknowledged.
             with self._noting:
-                own = self._report.acknowledged
-                self._note(*newest.acknowledged, *own)
+                self._notes.inherit(newest.acknowledged)
+                self._is_noted = False
+                incomplete = tuple(sorted({*self._report.incomplete, *newest.incomplete}))
+                self._report = replace(self._report, incomplete=incomplete)
+
+    def _with_notes(self) -> RouterReport:
+        """Return the report with as many notes as fit. Of which migrations some are missing it says itself."""
+        with self._noting:
+            if not self._is_noted:
+                self._is_noted = True
+                incomplete = self._report.incomplete
+                if self._notes.fit(self._most_bytes):
+                    incomplete = tuple(sorted({*incomplete, *self._report.agreed}))
+                self._report = replace(self._report, acknowledged=self._notes.ends(), incomplete=incomplete)
+            return self._report
+
+    def _take_less(self) -> None:
+        """Have the next report be shorter, because this one was too long for this cluster."""
+        with self._noting:
+            self._most_bytes = min(self._most_bytes, self._notes.size_bytes) // 2
+            self._is_noted = False

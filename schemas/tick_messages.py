@@ -138,7 +138,9 @@ ROWS: dict[str, str] = {
         # When the origin was seen at its end; null: not yet, or by an earlier Headroom.
         "sealed_ms BIGINT, "
         # Greatest timestamp in the origin's log as it got to its end offset; null: not there yet, or not seen.
-        "end_newest_ms BIGINT"
+        "end_newest_ms BIGINT, "
+        # Whether a router of the migration has dropped some of what earlier leaders had acknowledged to it.
+        "incomplete_reports BOOLEAN"
     ),
     # One row per partition of the cluster.
     "leaders": (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from headroom.cluster.migration.migration_cluster import MigrationCluster
 from headroom.cluster.migration.topics import ClusterTopics
+from headroom.planning.migration.agreement import EndsByEpoch
 from headroom.planning.migration.log_size import LogSize
 from headroom.planning.migration.mirrors.names import target_topic
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
@@ -100,21 +101,24 @@ def wanted_on_target(agreements: Collection[PartitionAgreement]) -> WantedPartit
     return WantedPartitions([own.name for own in agreements], mirrored)
 
 
-def wanted_on_origin(
-    agreements: Collection[PartitionAgreement], acknowledged: Mapping[TopicPartition, Mapping[int, int]]
-) -> WantedPartitions | None:
+def wanted_on_origin(agreements: Collection[PartitionAgreement], acknowledged: EndsByEpoch) -> WantedPartitions | None:
     """Return what is read of the origin; None if nothing calls it, because all partitions are shielded.
 
     Args:
         agreements: partitions of the migrations.
-        acknowledged: offset after the last record that is known to be acknowledged, by partition and leader epoch.
+        acknowledged: offset after the last record that is known to be acknowledged.
     """
     called = [own for own in agreements if not own.shielded]
     if not called:
         return None
+    # Which cluster answers is not known yet.
+    epochs: dict[TopicPartition, list[int]] = {}
+    for own in called:
+        name = own.name
+        epochs.setdefault(name, []).extend(acknowledged.get((own.origin_cluster_id, name), ()))
     return WantedPartitions(
         [own.name for own in called],
-        epochs={own.name: [*acknowledged.get(own.name, ())] for own in called},
+        epochs=epochs,
         sized=[own.name for own in called if own.status in _WRITTEN],
     )
 

@@ -72,7 +72,7 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
     ),
     # Without --drop, which cannot be undone, and without what gives records up: those are for a terminal.
     ("migration", "run"): CommandRule(
-        {"--name": True, "--method": True},
+        {"--name": True, "--method": True, "--unless-running": False},
         most_arguments=50,
         least_arguments=1,
         needs=("--name", "--method"),

@@ -122,7 +122,8 @@ def _commands(by_name: Mapping[str, Sequence[MigrationProgress]], config: str | 
         named = ["--name", shell_quoted(name)]
         topics, methods = sorted({partition.topic for partition in own}), {partition.method for partition in own}
         if len(methods) == 1 and len(topics) <= MOST_TOPICS and any(p.status in _GOES_ON for p in own):
-            run = headroom_migration_run(topics, name, own[0].method, (), config)
+            # Two people may have the page open, or one of them a terminal: nobody ends the run of another unawares.
+            run = headroom_migration_run(topics, name, own[0].method, ["--unless-running"], config)
             blocks.append(Commands(f"Carry on with migration {name}", [run]))
         is_shielded = all(partition.verdict is MigrationVerdict.SHIELDED for partition in own)
         lead = "Allow calls to the origin of" if is_shielded else "Stop all calls, if it hangs, to the origin of"

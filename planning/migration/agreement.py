@@ -10,7 +10,10 @@ from enum import Enum
 from headroom.planning.migration.known import known_amount, known_offset
 from headroom.planning.migration.split import Split, client_offset
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationStatus, PartitionAgreement, RouterReport
+from headroom.schemas.migrations import AcknowledgedEnd, MigrationStatus, PartitionAgreement, RouterReport
+
+# Offsets on the origin by id of its cluster and partition, and by leader epoch.
+EndsByEpoch = Mapping[tuple[str, TopicPartition], Mapping[int, int]]
 
 _ORDER = tuple(MigrationStatus)
 
@@ -76,14 +79,50 @@ def agreed_numbers(reports: Mapping[str, RouterReport], migration: str) -> dict[
     return {name: number for name, number in numbers.items() if number is not None}
 
 
-def acknowledged_ends(reports: Iterable[RouterReport]) -> dict[TopicPartition, dict[int, int]]:
-    """Return what routers report as acknowledged, the furthest of them by partition and leader epoch."""
-    ends: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+def acknowledged_ends(reports: Iterable[RouterReport], agreements: Iterable[PartitionAgreement]) -> EndsByEpoch:
+    """Return what routers report as acknowledged, the furthest of them by agreed partition and leader epoch.
+
+    Reports outlive agreements. What is of another cluster, or of a topic that was deleted since, says nothing of the
+    agreed one, which may have the same name.
+
+    Args:
+        reports: reports of the routers.
+        agreements: partitions of the migrations.
+    """
+    noted: dict[TopicPartition, list[AcknowledgedEnd]] = defaultdict(list)
     for report in reports:
-        for own in report.acknowledged:
-            of_partition = ends[TopicPartition(own.topic, own.partition)]
-            of_partition[own.leader_epoch] = max(own.end, of_partition.get(own.leader_epoch, 0))
-    return dict(ends)
+        for end in report.acknowledged:
+            noted[TopicPartition(end.topic, end.partition)].append(end)
+    if not noted:
+        # Most of the time no leader was replaced, and there may be tens of thousands of partitions.
+        return {}
+    ends: dict[tuple[str, TopicPartition], dict[int, int]] = {}
+    for agreement in agreements:
+        of_partition: dict[int, int] = {}
+        for end in noted.get(agreement.name, ()):
+            if _is_of(end, agreement):
+                of_partition[end.leader_epoch] = max(end.end, of_partition.get(end.leader_epoch, 0))
+        if of_partition:
+            ends[agreement.origin_name] = of_partition
+    return ends
+
+
+def _is_of(end: AcknowledgedEnd, agreement: PartitionAgreement) -> bool:
+    """Return whether a note may be of the agreed topic; one without ids, as of an earlier library, may be."""
+    pairs = (
+        (end.origin_cluster_id, agreement.origin_cluster_id),
+        (end.origin_topic_id, agreement.origin_topic_id),
+    )
+    return all(noted is None or agreed is None or noted == agreed for noted, agreed in pairs)
+
+
+def incomplete_migrations(reports: Iterable[RouterReport]) -> frozenset[str]:
+    """Return the migrations of which a router has dropped some of what leaders had acknowledged to it.
+
+    Args:
+        reports: reports of the routers.
+    """
+    return frozenset(migration for report in reports for migration in report.incomplete)
 
 
 def missing_routers(agreement: PartitionAgreement, agreed: Mapping[str, int]) -> tuple[str, ...]:

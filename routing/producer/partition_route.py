@@ -103,6 +103,7 @@ class PartitionRoute:
         self._ended: Any = None
         self._epoch: int | None = None
         self._leader: int | None = None
+        self._topic_id: Any = None
         self._acknowledged_end: int | None = None
         self.shift: int | None = None
 
@@ -387,9 +388,20 @@ class PartitionRoute:
     def _note_epoch(self) -> None:
         metadata = self._origin._metadata
         epoch = metadata.leader_epoch_for_partition(self._name)
-        if epoch is None or epoch < 0:
+        if epoch is None:
+            # Whoever does not know the partition has no id of its topic either.
             return
-        if self._epoch is not None and epoch <= self._epoch:
+        topic_id = metadata.topic_id(self._topic)
+        # Newer metadata has another object. The same one is the usual case, and equal ids take longer to compare.
+        if topic_id is not None and topic_id is not self._topic_id:
+            if self._topic_id is not None and topic_id != self._topic_id:
+                if metadata.leader_epoch_for_partition(self._name) != epoch:
+                    # Metadata was replaced in between, and the epoch may be of the topic before.
+                    return
+                # It was recreated. No migration needs what the leaders of the topic before had acknowledged.
+                self._epoch = self._leader = self._acknowledged_end = None
+            self._topic_id = topic_id
+        if epoch < 0 or (self._epoch is not None and epoch <= self._epoch):
             # A broker that is behind shows an earlier leader, which has acknowledged nothing of what came since.
             return
         leader = metadata.leader_for_partition(self._name)
@@ -401,10 +413,14 @@ class PartitionRoute:
         is_next = self._epoch is not None and epoch == self._epoch + 1
         is_same_leader = is_next and leader is not None and leader == self._leader
         if self._epoch is not None and self._acknowledged_end is not None and not is_same_leader:
-            self._at_new_epoch(
-                AcknowledgedEnd(self._name.topic, self._name.partition, self._epoch, self._acknowledged_end)
-            )
+            self._at_new_epoch(self._note(self._epoch, self._acknowledged_end))
         self._epoch, self._leader = epoch, leader
+
+    def _note(self, epoch: int, end: int) -> AcknowledgedEnd:
+        # The id of a topic is unique. A report may have thousands of notes.
+        cluster_id = self._origin._metadata.cluster_id if self._topic_id is None else None
+        topic_id = None if self._topic_id is None else str(self._topic_id)
+        return AcknowledgedEnd(self._topic, self._partition, epoch, end, cluster_id, topic_id)
 
 
 def _is_straight(split: Split | None) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -121,6 +121,11 @@ class PartitionAgreement:
         """Topic and number of the partition."""
         return TopicPartition(self.topic, self.partition)
 
+    @property
+    def origin_name(self) -> tuple[str, TopicPartition]:
+        """Id of the origin's cluster, and the partition: topics of two clusters may have one name."""
+        return self.origin_cluster_id, self.name
+
     def key(self) -> bytes:
         """Return the key of the partition's record."""
         return _encode(
@@ -146,12 +151,21 @@ class AcknowledgedEnd:
         partition: number of the partition.
         leader_epoch: epoch of that leader.
         end: offset on the origin after the last acknowledged record.
+        origin_cluster_id: id of the origin's cluster; None if the id of the topic is known, which is unique, and in
+            notes of earlier libraries.
+        origin_topic_id: id of the topic on the origin; None before Kafka 2.8, and in notes of earlier libraries.
     """
 
     topic: str
     partition: int
     leader_epoch: int
     end: int
+    origin_cluster_id: str | None = None
+    origin_topic_id: str | None = None
+
+    def values(self) -> dict[str, Any]:
+        """Return the note as it is in the report's record. There may be thousands, so what is unknown is left out."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -166,6 +180,7 @@ class RouterReport:
         client: client library and its version.
         agreed: number of the agreement that it keeps to, by migration.
         acknowledged: what the leaders before the present ones acknowledged to it, of partitions in a migration.
+        incomplete: migrations of which it has dropped some of that, because it did not fit into a record.
     """
 
     router: str
@@ -175,6 +190,7 @@ class RouterReport:
     client: str = ""
     agreed: Mapping[str, int] = field(default_factory=dict)
     acknowledged: tuple[AcknowledgedEnd, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
     def key(self) -> bytes:
         """Return the key of the router's record."""
@@ -182,7 +198,9 @@ class RouterReport:
 
     def value(self) -> bytes:
         """Return the value of the router's record."""
-        return _encode({"version": _FIRST_VERSION, **asdict(self)})
+        values = asdict(replace(self, acknowledged=()))
+        acknowledged = [end.values() for end in self.acknowledged]
+        return _encode({"version": _FIRST_VERSION, **values, "acknowledged": acknowledged})
 
 
 @dataclass(frozen=True)
@@ -267,11 +285,23 @@ def _report(values: dict[str, Any]) -> RouterReport:
     for name in ("router", "instance", "role"):
         _text(known[name])
     agreed = {_text(migration): _whole(number) for migration, number in known["agreed"].items()}
-    ends = tuple(
-        AcknowledgedEnd(_text(end["topic"]), _whole(end["partition"]), _whole(end["leader_epoch"]), _whole(end["end"]))
-        for end in known["acknowledged"]
+    ends = tuple(map(_acknowledged_end, known["acknowledged"]))
+    # Reports of earlier libraries have no word of it.
+    incomplete = tuple(map(_text, known.get("incomplete", ())))
+    return RouterReport(**known | {"agreed": agreed, "acknowledged": ends, "incomplete": incomplete})
+
+
+def _acknowledged_end(values: Mapping[str, Any]) -> AcknowledgedEnd:
+    # Notes of earlier libraries have no ids.
+    cluster_id, topic_id = values.get("origin_cluster_id"), values.get("origin_topic_id")
+    return AcknowledgedEnd(
+        _text(values["topic"]),
+        _whole(values["partition"]),
+        _whole(values["leader_epoch"]),
+        _whole(values["end"]),
+        None if cluster_id is None else _text(cluster_id),
+        None if topic_id is None else _text(topic_id),
     )
-    return RouterReport(**known | {"agreed": agreed, "acknowledged": ends})
 
 
 def _encode(values: Mapping[str, Any]) -> bytes:

@@ -184,6 +184,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         **{"sync_origin_offset": None, "sync_target_offset": None, "sync_error": None},
         **{"groups": [group | earlier | there], "slip_ratio": 0.5, "target_topic": "t", "sealed_ms": None},
         "end_newest_ms": None,
+        "incomplete_reports": False,
     }
 
 

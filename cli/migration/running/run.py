@@ -10,6 +10,7 @@ from headroom.cli.common.changing import error_json, execute_option_of, print_no
 from headroom.cli.common.logs import silence_clients
 from headroom.cli.common.options import config_option, option_group, with_parent_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo
 from headroom.cli.common.parameters import TopicName
 from headroom.cli.common.stopping import end_with_parent, stopping
 from headroom.cli.config.load import load_settings
@@ -18,6 +19,7 @@ from headroom.cli.migration.running.run_options import RUN_OPTIONS, MigrationRun
 from headroom.cli.migration.running.run_view import preview_json, print_preview, print_run, run_json
 from headroom.operations.migration.running.clusters import running_clusters
 from headroom.operations.migration.running.run import preview_run, run_migration
+from headroom.operations.migration.running.under_way import noted_run, require_none_under_way, run_under_way
 from headroom.operations.migration.running.watch import MigrationWatch
 
 _STOPPING = "Ending after this step. Run the command again to continue."
@@ -51,7 +53,8 @@ def run(
        retention has deleted all before it: aged.
 
     All state is in headroom.migrations. After a crash, run the same command again: it continues. A second run of the
-    same name ends the first. Each change is in the journal.
+    same name ends the first; without --execute the command says whether one is under way. Each change is in the
+    journal.
 
     With --ignore-origin, readers give up an origin that is down: what they have not read there is lost to them. With
     --accept-loss, they continue on the target where a log has come back shorter than the end offset, once all --router
@@ -74,22 +77,28 @@ def run(
             end_with_parent(stop)
         watch = MigrationWatch(settings, clusters.origin, clusters.target)
         if execute:
-            result = run_migration(clusters, settings, request, watch, progress_view(), stop, print_note)
+            with noted_run(settings, name, given.unless_running, print_note):
+                result = run_migration(clusters, settings, request, watch, progress_view(), stop, print_note)
             # A signal has ended it: no error, but a script must not take the rest for done.
             error: Exception | None = click.Abort() if result.stopped else result.error
             failed = error_json(result.error)
             return CommandOutcome(
                 lambda: {**run_json(result), "executed": True, "failed": failed}, lambda: print_run(result), error=error
             )
+        if given.unless_running:
+            require_none_under_way(settings, name)
         preview = preview_run(clusters, settings, request, watch, progress_view(), stop)
+    under_way = run_under_way(settings, name)
     forbidden = preview.preparation.plan is not None and preview.preparation.plan.forecast.is_forbidden()
 
     def print_text() -> None:
         print_preview(preview, request)
+        if under_way is not None:
+            echo(f"A run of this migration is under way: {under_way}. A second one ends it at its next change.")
         if not forbidden:
             print_nothing_changed(given.words(topic_names, name), config)
 
     def as_json() -> dict[str, Any]:
-        return {**preview_json(preview, request), "executed": False, "failed": None}
+        return {**preview_json(preview, request), "under_way": under_way, "executed": False, "failed": None}
 
     return CommandOutcome(as_json, print_text, exit_code=int(forbidden))

@@ -27,6 +27,7 @@ class MigrationRunOptions:
         drop: whether the origin's topics are deleted in the end.
         accept_loss: whether readers continue on the target where the origin has lost records.
         ignore_origin: whether readers give up an origin that is down.
+        unless_running: whether nothing is done while another run of the migration is under way.
     """
 
     method: str
@@ -35,6 +36,7 @@ class MigrationRunOptions:
     drop: bool
     accept_loss: bool
     ignore_origin: bool
+    unless_running: bool
 
     def require_consistent(self) -> None:
         """Raise a usage error for options that do not go together."""
@@ -60,7 +62,12 @@ class MigrationRunOptions:
         words = ["migration", "run", *topics, "--name", shell_quoted(name), "--method", self.method]
         words += [word for router in self.routers for word in ("--router", shell_quoted(router))]
         words += ["--until", self.until] if self.until != RunGoal.MIGRATED.value else []
-        flags = {"--drop": self.drop, "--accept-loss": self.accept_loss, "--ignore-origin": self.ignore_origin}
+        flags = {
+            "--drop": self.drop,
+            "--accept-loss": self.accept_loss,
+            "--ignore-origin": self.ignore_origin,
+            "--unless-running": self.unless_running,
+        }
         return words + [flag for flag, is_given in flags.items() if is_given]
 
 
@@ -101,5 +108,10 @@ RUN_OPTIONS = (
         "--ignore-origin",
         is_flag=True,
         help="Give up an origin that is down, and what readers have not read of a migrated one, for good.",
+    ),
+    click.option(
+        "--unless-running",
+        is_flag=True,
+        help="Do nothing while another run of the migration is under way, as far as the store shows it.",
     ),
 )

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from headroom.cluster.collector.clock import Clock
 from headroom.cluster.collector.migration.passed_ends import PassedEnds
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts, is_mirrored, migration_rows
+from headroom.cluster.collector.migration.seen_ends import SeenEnds
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.collector.migration.sync_rows import sync_rows
 from headroom.cluster.migration.agreements import new_agreement_reader
@@ -25,14 +26,14 @@ from headroom.cluster.migration.cluster_reader import (
     wanted_on_target,
 )
 from headroom.cluster.migration.migration_cluster import MigrationCluster
-from headroom.planning.migration.agreement import acknowledged_ends
+from headroom.planning.migration.agreement import EndsByEpoch, acknowledged_ends
 from headroom.planning.migration.mirrors.sync_record import SyncReading
 from headroom.planning.migration.mirrors.sync_trail import SyncTrails
 from headroom.routing.agreement import AgreementReader
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import KEPT_EPOCHS, PartitionAgreement, RouterReport
+from headroom.schemas.migrations import PartitionAgreement, RouterReport
 from headroom.schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
@@ -133,11 +134,9 @@ class MigrationCollector:
         self._origin: Background[ClusterReading] = Background("origin of migrations", clock)
         self._target: Background[ClusterReading] = Background("target of migrations", clock)
         self._history: dict[str, deque[ClusterReading]] = {"origin": deque(), "target": deque()}
-        self._seen: dict[TopicPartition, dict[int, int]] = {}
-        # The same of the leaders' logs, which may have more that is acknowledged, with acks below all.
-        self._leader_ends: dict[TopicPartition, dict[int, int]] = {}
+        self._seen_ends = SeenEnds()
         # Offset after the last record that is known to be acknowledged, as of the last tick.
-        self._acknowledged: Mapping[TopicPartition, Mapping[int, int]] = {}
+        self._acknowledged: EndsByEpoch = {}
         self._passed_ends = PassedEnds()
         self._looked_s: float | None = None
         self._sync_follower = syncs or SyncFollower(
@@ -177,16 +176,19 @@ class MigrationCollector:
             self._keep("target", self._target.result)
         if self._origin.take():
             self._keep("origin", self._origin.result)
-            self._see(self._origin.result)
             if self._origin.result is not None:
+                self._seen_ends.see(self._agreements(), self._origin.result)
                 self._passed_ends.see(self._agreements(), self._origin.result)
         if self._syncs.take() and self._syncs.result is not None:
             self._trails.add(self._syncs.result)
         self._sync_rows = []
         agreements = self._agreements()
         if not agreements:
+            # Later ones may be about recreated topics.
+            self._seen_ends.forget()
             return []
-        reported = self._reported_ends()
+        reports = {} if self._agreed.result is None else self._agreed.result[1]
+        reported = acknowledged_ends(reports.values(), agreements)
         self._acknowledged = self._acknowledged_ends(reported)
         are_syncs_known = (
             self._trails.is_all and self._syncs.recent(self._stale_s) is not None and not self._syncs.error
@@ -194,7 +196,7 @@ class MigrationCollector:
         origin = self._facts("origin", self._origin)
         facts = MigrationFacts(
             agreements,
-            {} if self._agreed.result is None else self._agreed.result[1],
+            reports,
             origin,
             self._facts("target", self._target),
             None if origin.now is None else _last_before(self._history["target"], origin.now.began_s),
@@ -203,7 +205,7 @@ class MigrationCollector:
             self._trails.newest() if are_syncs_known else {},
             "" if are_syncs_known else self._syncs.error or "they have not been read to their end yet",
             self._passed_ends.newest(),
-            self._unreported(reported),
+            self._seen_ends.unreported(reported),
         )
         self._sync_rows = sync_rows(facts, self._trails, self._clock.now_ms())
         return migration_rows(facts)
@@ -260,42 +262,10 @@ class MigrationCollector:
             background.result,
         )
 
-    def _see(self, reading: ClusterReading | None) -> None:
-        """Keep how far the log was replicated under each leader: that was acknowledged, whatever the acks.
-
-        If the epoch is one of before, another leader may have replicated more. Then it ends before that.
-        """
-        if reading is None:
-            return
-        for name, epoch in reading.leader_epochs.items():
-            end, leader_end = reading.logs[name].end, reading.epoch_ends.get(name, {}).get(epoch)
-            if end is None or leader_end is None or leader_end < end:
-                continue
-            for ends, now in ((self._seen, end), (self._leader_ends, leader_end)):
-                seen = ends.setdefault(name, {})
-                seen[epoch] = max(now, seen.get(epoch, 0))
-                for old in sorted(seen)[:-KEPT_EPOCHS]:
-                    del seen[old]
-
-    def _unreported(self, reported: Mapping[TopicPartition, Mapping[int, int]]) -> dict[TopicPartition, dict[int, int]]:
-        """Return the greatest log ends of leaders, of each epoch of which no router has reported as much.
-
-        One router knows nothing of what was acknowledged to another one, which may have died before its report.
-        """
-        return {
-            name: {epoch: end for epoch, end in ends.items() if end > reported.get(name, {}).get(epoch, -1)}
-            for name, ends in self._leader_ends.items()
-        }
-
-    def _reported_ends(self) -> dict[TopicPartition, dict[int, int]]:
-        return acknowledged_ends(() if self._agreed.result is None else self._agreed.result[1].values())
-
-    def _acknowledged_ends(
-        self, reported: Mapping[TopicPartition, Mapping[int, int]]
-    ) -> dict[TopicPartition, dict[int, int]]:
+    def _acknowledged_ends(self, reported: EndsByEpoch) -> EndsByEpoch:
         """Return what routers have reported and what was seen, the furthest of them."""
         known = {name: dict(own) for name, own in reported.items()}
-        for name, seen in self._seen.items():
+        for name, seen in self._seen_ends.replicated().items():
             of_partition = known.setdefault(name, {})
             for epoch, end in seen.items():
                 of_partition[epoch] = max(end, of_partition.get(epoch, 0))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headroom.cluster.migration.cluster_reader import ClusterReading
-from headroom.planning.migration.agreement import agreed_numbers, missing_routers
+from headroom.planning.migration.agreement import EndsByEpoch, agreed_numbers, incomplete_migrations, missing_routers
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_COUNTED, MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
@@ -58,12 +58,12 @@ class MigrationFacts:
         origin: the origin.
         target: the target.
         earlier_target: reading of the target from before the origin's.
-        acknowledged: offset after the last record that is known to be acknowledged, by partition and leader epoch.
+        acknowledged: offset after the last record that is known to be acknowledged.
         slip_ratio: ``alerts.slip_ratio``.
         syncs: MirrorMaker's newest offset sync of partitions that are followed, as offsets on both clusters.
         sync_error: why they are not known; empty if they are, or if none is followed.
         end_newest: greatest timestamp in the origin's log as it got to its end offset, by partition.
-        unreported: greatest log end that was seen of a leader, by partition and epoch, if no router reported as much.
+        unreported: greatest log end that was seen of a leader, if no router has reported as much.
     """
 
     agreements: Sequence[PartitionAgreement]
@@ -71,12 +71,12 @@ class MigrationFacts:
     origin: ClusterFacts = ClusterFacts()
     target: ClusterFacts = ClusterFacts()
     earlier_target: ClusterReading | None = None
-    acknowledged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
+    acknowledged: EndsByEpoch = field(default_factory=dict)
     slip_ratio: float = 0.5
     syncs: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     sync_error: str = ""
     end_newest: Mapping[TopicPartition, int] = field(default_factory=dict)
-    unreported: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
+    unreported: EndsByEpoch = field(default_factory=dict)
 
 
 def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row]:
@@ -92,6 +92,7 @@ def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row
         migration: sorted({report.acks for name in routers if (report := facts.reports[name]).acks is not None})
         for migration, routers in agreed.items()
     }
+    incomplete = incomplete_migrations(facts.reports.values())
     groups = _groups_by_topic(facts.origin.last), _groups_by_topic(facts.target.now)
     topics: dict[tuple[str | bool, ...], _Topic] = {}
     routers: dict[tuple[str, int, tuple[str, ...]], Row] = {}
@@ -104,7 +105,10 @@ def migration_rows(facts: MigrationFacts, most: int = MOST_IN_ARRAY) -> list[Row
             topic = topics[read] = _Topic(facts, own, groups, most)
         named = own.migration, own.number, own.routers
         if named not in routers:
-            routers[named] = _router_columns(own, agreed[own.migration], acks[own.migration], most)
+            routers[named] = {
+                **_router_columns(own, agreed[own.migration], acks[own.migration], most),
+                "incomplete_reports": own.migration in incomplete,
+            }
         rows.append(_row(own, topic, routers[named]))
     return rows
 
@@ -270,7 +274,7 @@ def _row(agreement: PartitionAgreement, topic: _Topic, routers: Row) -> Row:
         "target": target.log(name),
         "earlier_target_end": None if earlier is None else earlier.end,
         "origin_size": origin.size(name),
-        "epochs": _epochs(origin.now, name, facts, topic.most),
+        "epochs": _epochs(origin.now, (agreement.origin_cluster_id, name), facts, topic.most),
         **_sync(facts, agreement, origin.now is not None and target.now is not None),
         "groups": None if topic.groups is None else [group.columns(name) for group in topic.groups],
         "end_newest_ms": None if origin.now is None else facts.end_newest.get(name),
@@ -318,9 +322,9 @@ def _limit_in_bounds(limit: int | None) -> int | None:
     return None if limit is None else min(limit, MOST_COUNTED)
 
 
-def _epochs(now: ClusterReading | None, name: TopicPartition, facts: MigrationFacts, most: int) -> list[Row]:
-    ends = _NO_ENDS if now is None else now.epoch_ends.get(name, _NO_ENDS)
-    acknowledged, unreported = facts.acknowledged.get(name, _NO_ENDS), facts.unreported.get(name, _NO_ENDS)
+def _epochs(now: ClusterReading | None, key: tuple[str, TopicPartition], facts: MigrationFacts, most: int) -> list[Row]:
+    ends = _NO_ENDS if now is None else now.epoch_ends.get(key[1], _NO_ENDS)
+    acknowledged, unreported = facts.acknowledged.get(key, _NO_ENDS), facts.unreported.get(key, _NO_ENDS)
     return [
         {
             "leader_epoch": epoch,

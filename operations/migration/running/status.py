@@ -136,7 +136,7 @@ def _read_twice(
     clock_ms: Callable[[], int],
 ) -> MigrationFacts:
     """Return what two readings of each cluster show, ``collect.measure_s`` apart. A shielded origin is not read."""
-    acknowledged, groups = acknowledged_ends(reports.values()), settings.migration.group_names()
+    acknowledged, groups = acknowledged_ends(reports.values(), own), settings.migration.group_names()
     target = ClusterReader(lambda: running.target, time.monotonic, clock_ms, groups, running.origin.name)
     origin = ClusterReader(lambda: running.origin, time.monotonic, clock_ms, groups)
     wanted, asked = wanted_on_target(own), wanted_on_origin(own, acknowledged)

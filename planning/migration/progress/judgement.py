@@ -107,18 +107,31 @@ def _lost(reading: MigrationReading) -> int | None:
 
     Returns:
         Offsets, at least; None if nothing is known of any loss and of an epoch it is unknown. So it is of one whose
-        leader had more than the log has of it now, if it may have acknowledged that.
+        leader may have acknowledged more than is known here and in the log.
     """
     lost: dict[int | None, int | None] = {}
-    is_doubtful = False
+    is_doubtful = reading.has_incomplete_reports
+    newest = max(reading.acknowledged, default=0) if reading.leader_epoch is None else reading.leader_epoch
     for epoch, acknowledged in reading.acknowledged.items():
         kept = reading.epoch_ends.get(epoch)
         own = lost_at_switch(acknowledged, kept, reading.last_origin_end)
         lost[kept] = own if own is None else max(own, lost.get(kept) or 0)
-        is_doubtful |= bool(lost_at_switch(reading.unreported_ends.get(epoch), kept, reading.last_origin_end))
+        is_doubtful |= _may_have_lost_more(reading, epoch, kept, newest)
     total = sum(own for own in lost.values() if own is not None)
     is_known = bool(lost) and None not in lost.values() and not (is_doubtful and not _acknowledges_safely(reading))
     return total if total or is_known else None
+
+
+def _may_have_lost_more(reading: MigrationReading, epoch: int, kept: int | None, newest: int) -> bool:
+    """Return whether the leader of an epoch may have acknowledged offsets below E that no report and no log shows.
+
+    It may if it had more than the log has of it now, and also if it has been replaced: after the last reading it may
+    have acknowledged any number to a router that died with it.
+    """
+    seen = reading.unreported_ends.get(epoch)
+    if seen is None or kept is None or reading.last_origin_end is None:
+        return False
+    return kept < reading.last_origin_end and (epoch < newest or seen > kept)
 
 
 def _acknowledges_safely(reading: MigrationReading) -> bool:

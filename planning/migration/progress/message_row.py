@@ -187,6 +187,8 @@ def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None
         get("target_topic"),
         get("end_newest_ms"),
         _numbers(epochs, "unreported_end"),
+        of_origin.get("leader_epoch"),
+        get("incomplete_reports") or False,
     )
 
 

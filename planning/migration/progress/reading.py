@@ -72,6 +72,8 @@ class MigrationReading:
         target_topic: name of the topic on the target.
         end_newest_ms: greatest timestamp in the origin's log as it got to its last end, epoch milliseconds.
         unreported_ends: greatest log end that was seen of a leader, by its epoch, if no router has reported as much.
+        leader_epoch: epoch of the origin's leader.
+        has_incomplete_reports: whether a router has dropped some of what earlier leaders had acknowledged to it.
         last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
             if unknown.
         switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.
@@ -104,6 +106,8 @@ class MigrationReading:
     target_topic: str | None = None
     end_newest_ms: int | None = None
     unreported_ends: Mapping[int, int] = field(default_factory=dict)
+    leader_epoch: int | None = None
+    has_incomplete_reports: bool = False
     # These follow from the others, once: a tick may have tens of thousands of partitions, and each of their rules and
     # groups asks for them.
     last_origin_end: int | None = field(init=False, repr=False, compare=False)

@@ -56,6 +56,7 @@ FOLDER = Path("/nosuch")
         "headroom reassign clean 3f9a01c2 --config orders.toml --execute",
         "headroom reassign rollback 3f9a01c2 --throttle 50000000 --config orders.toml --execute",
         "headroom migration run orders u --name m --method routed --config orders.toml --execute",
+        "headroom migration run orders u --name m --method routed --unless-running --config orders.toml --execute",
         "headroom migration shield --name m --config orders.toml --execute",
         "headroom migration shield --name m --off --config orders.toml --execute",
         "headroom migration cancel --name m --config orders.toml --execute",

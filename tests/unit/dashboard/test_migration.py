@@ -200,7 +200,7 @@ def test_a_migration_is_that_of_now_for_three_ticks_of_its_cluster(store: Dashbo
 def test_its_commands_go_on_shield_and_withdraw_but_delete_nothing(store: DashboardStore) -> None:
     store.migrations(progress(0, status="planned"), switched(1))
     assert commands(view(store)) == [
-        "headroom migration run orders --name m --method routed --config orders.toml --execute",
+        "headroom migration run orders --name m --method routed --unless-running --config orders.toml --execute",
         "headroom migration shield --name m --config orders.toml --execute",
         "headroom migration cancel --name m --config orders.toml --execute",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,30 @@ def test_an_agreement_is_read_as_it_was_written(written: PartitionAgreement) -> 
 
 def test_a_report_is_read_as_it_was_written() -> None:
     assert read_migration_record(0, REPORT.key(), REPORT.value()) == REPORT
+
+
+def test_a_report_names_the_topic_of_what_was_acknowledged_and_what_it_has_dropped() -> None:
+    ends = (
+        AcknowledgedEnd("orders", 0, 4, 9, origin_topic_id="i"),
+        AcknowledgedEnd("orders", 1, 4, 9, origin_cluster_id="old"),
+    )
+    written = replace(REPORT, acknowledged=ends, incomplete=("move",))
+    assert read_migration_record(0, written.key(), written.value()) == written
+
+
+def test_a_report_of_an_earlier_library_names_no_topic_and_has_dropped_nothing() -> None:
+    values = json.loads(REPORT.value())
+    del values["incomplete"]
+    assert values["acknowledged"] == [{"topic": "orders", "partition": 0, "leader_epoch": 4, "end": 9}]
+    assert read_migration_record(0, REPORT.key(), json.dumps(values).encode()) == REPORT
+
+
+@pytest.mark.parametrize("name", ["origin_cluster_id", "origin_topic_id"])
+def test_an_id_that_is_no_text_is_an_error(name: str) -> None:
+    values = json.loads(REPORT.value())
+    values["acknowledged"][0][name] = 5
+    with pytest.raises(HeadroomError, match="not one of Headroom's"):
+        read_migration_record(7, REPORT.key(), json.dumps(values).encode())
 
 
 def test_a_record_without_a_value_removes_what_its_key_names() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,12 +13,14 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from headroom.cli.config.load import load_settings
 from headroom.cli.migration import verify as verify_command
 from headroom.cli.migration.running import run as run_command
 from headroom.cli.migration.running import status as status_command
 from headroom.operations.migration import verification
 from headroom.operations.migration.running import changing
 from headroom.operations.migration.running.status import migration_status
+from headroom.operations.migration.running.under_way import noted_run, run_under_way
 from headroom.operations.migration.running.watch import MigrationWatch
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.errors import HeadroomError
@@ -114,6 +118,38 @@ def test_with_its_parent_it_ends_when_that_does(stage: MigrationStage, monkeypat
     assert stops == []
     assert run(*ROUTED, "--with-parent").exit_code == 0
     assert isinstance(stops[0], StageStop)
+
+
+def test_a_run_that_is_under_way_is_named_and_refuses_others_that_ask_for_that(stage: MigrationStage) -> None:
+    other = ("run", "orders", "--name", "other", "--method", "routed", "--router", "writer")
+    with noted_run(load_settings(None), "move", False, print):
+        first = f"pid {os.getpid()} on host {socket.gethostname()} since "
+        result = run(*ROUTED)
+        assert result.exit_code == 0, result.output
+        assert f"A run of this migration is under way: {first}" in words_of(result)
+        assert "A second one ends it at its next change." in words_of(result)
+        assert printed(*ROUTED)["under_way"].startswith(first)
+        assert printed(*other)["under_way"] is None
+        for words in (("--unless-running",), ("--unless-running", "--execute")):
+            refused = run(*ROUTED, *words)
+            assert isinstance(refused.exception, HeadroomError)
+            assert f"a run of it is under way, {first}" in str(refused.exception)
+        assert stage.agreed() == {}
+        result = run(*ROUTED, "--execute")
+        assert result.exit_code == 0, result.output
+        assert "Note: Another run of migration move is under way, and ends at its next change" in result.stderr
+    assert printed(*ROUTED)["under_way"] is None
+    result = run(*ROUTED, "--unless-running", "--execute")
+    assert (result.exit_code, "under way" in result.output) == (0, False)
+    assert "--unless-running --execute" in words_of(run(*ROUTED, "--unless-running"))
+
+
+def test_a_run_is_named_while_it_lasts(stage: MigrationStage) -> None:
+    seen: list[str | None] = []
+    stage.before_wait = lambda at: seen.append(run_under_way(load_settings(None), "move"))
+    assert run(*ROUTED, "--execute").exit_code == 0
+    assert seen
+    assert all(f"pid {os.getpid()} " in str(process) for process in seen)
 
 
 def test_what_was_agreed_is_shown_with_its_next_step(stage: MigrationStage) -> None:

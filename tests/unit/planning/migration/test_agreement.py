@@ -10,10 +10,68 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.planning.migration import MigrationStatus, Split, place
-from headroom.planning.migration.agreement import NextStep, readiness, refused_change, resumed_at, split_of
+from headroom.planning.migration.agreement import (
+    NextStep,
+    acknowledged_ends,
+    incomplete_migrations,
+    readiness,
+    refused_change,
+    resumed_at,
+    split_of,
+)
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.migrations import AcknowledgedEnd, RouterReport
 from tests.unit.builders.agreements import agreement
 
 STATUSES = ("planned", "migrating", "migrated", "aged")
+NAME = ("old", TopicPartition("orders", 0))
+
+
+def report(*ends: AcknowledgedEnd, router: str = "writer", **parts: Any) -> RouterReport:
+    return RouterReport(router, "1", "producer", "1", acknowledged=ends, **parts)
+
+
+def note(end: int, epoch: int = 0, **ids: str) -> AcknowledgedEnd:
+    return AcknowledgedEnd("orders", 0, epoch, end, **ids)
+
+
+@pytest.mark.parametrize(
+    ("noted", "counts"),
+    [
+        # As of a library that notes no ids.
+        (note(50), True),
+        (note(50, origin_topic_id="i"), True),
+        (note(50, origin_topic_id="before"), False),
+        (note(50, origin_cluster_id="old"), True),
+        (note(50, origin_cluster_id="other"), False),
+        (note(50, origin_cluster_id="other", origin_topic_id="i"), False),
+        (AcknowledgedEnd("orders", 1, 0, 50), False),
+    ],
+)
+def test_reports_count_for_the_agreed_topic_and_not_for_others_of_its_name(
+    noted: AcknowledgedEnd, counts: bool
+) -> None:
+    assert acknowledged_ends([report(noted)], [agreement(origin_topic_id="i")]) == ({NAME: {0: 50}} if counts else {})
+
+
+def test_a_topic_whose_id_is_not_agreed_has_all_notes_of_its_cluster() -> None:
+    noted = report(note(50, origin_topic_id="i"), note(60, origin_topic_id="j"), note(70, origin_cluster_id="other"))
+    assert acknowledged_ends([noted], [agreement()]) == {NAME: {0: 60}}
+
+
+def test_two_origins_with_a_topic_of_one_name_have_their_own_notes() -> None:
+    both = [agreement(origin_topic_id="i"), agreement(origin_cluster_id="other", origin_topic_id="j")]
+    reports = [report(note(50, origin_topic_id="i"), note(40, 1, origin_topic_id="i")), report(note(70, 2))]
+    reports.append(report(note(60, origin_topic_id="j"), router="other-writer"))
+    assert acknowledged_ends(reports, both) == {
+        NAME: {0: 50, 1: 40, 2: 70},
+        ("other", NAME[1]): {0: 60, 2: 70},
+    }
+
+
+def test_a_migration_is_incomplete_if_one_router_says_so() -> None:
+    assert incomplete_migrations([report(), report(incomplete=("m",)), report(incomplete=("m", "n"))]) == {"m", "n"}
+    assert incomplete_migrations([report()]) == frozenset()
 
 
 @pytest.mark.parametrize(

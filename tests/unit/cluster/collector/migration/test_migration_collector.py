@@ -41,6 +41,8 @@ class FakeCluster(ClusterReader):
         self._end = end
         self._problem = problem
         self.cluster_id: str | None = None
+        self.topic_id = "i"
+        self.epoch = 3
         self.wanted: list[WantedPartitions] = []
 
     def read(self, wanted: WantedPartitions) -> ClusterReading:
@@ -52,9 +54,9 @@ class FakeCluster(ClusterReader):
             int(now_s * 1000),
             self.cluster_id,
             {NAME: LogOffsets(0, self._end, self._end, None)},
-            {"orders": "i"},
-            {NAME: 3},
-            {NAME: {3: self._end + 5}},
+            {"orders": self.topic_id},
+            {NAME: self.epoch},
+            {NAME: {self.epoch: self._end + 5}},
             {"orders": TopicRules("delete", 1, -1, 2, False)},
             {"billing": True},
             {"billing": {NAME: self._end - 1_000}},
@@ -305,7 +307,44 @@ def test_rates_are_of_readings_some_seconds_apart() -> None:
 
 def test_of_several_routers_the_furthest_acknowledgement_counts() -> None:
     other = RouterReport("b", "2", "producer", "1", "", {"m": 1}, (AcknowledgedEnd("orders", 0, 3, 1_000),))
-    assert acknowledged_ends([other, REPORT]) == {NAME: {3: 1_000}}
+    assert acknowledged_ends([other, REPORT], [AGREED]) == {("o", NAME): {3: 1_000}}
+
+
+def test_a_recreated_topic_has_lost_nothing_of_the_one_before() -> None:
+    """Up to 102,005 of the old log, of the same leader epoch, are no records of the new one, which ends at 2,105."""
+    clock = FakeClock()
+    created = threading.Event()
+
+    def problem() -> None:
+        if created.is_set():
+            origin._end, origin.topic_id = 100, "j"
+
+    def agreed() -> Agreements:
+        # Withdrawn and agreed again. The router reports what the leaders of the topic before had acknowledged.
+        own = replace(AGREED, origin_topic_id="j" if created.is_set() else "i", end_offset=110_000)
+        return (own,), {"a": replace(REPORT, acknowledged=(AcknowledgedEnd("orders", 0, 3, 90_000, None, "i"),))}
+
+    origin = FakeCluster(clock, 100_000, problem)
+    made = collector(clock, origin, FakeCluster(clock, 0), agreed)
+    (row,) = rows_after(made, 10, lambda rows: bool(rows and rows[0]["origin"]))
+    assert row["epochs"][0]["acknowledged_end"] >= 102_000
+    created.set()
+    (row,) = rows_after(made, 10, lambda rows: rows[0]["origin_topic_id"] == rows[0]["origin"]["topic_id"] == "j")
+    assert [(one["leader_epoch"], one["acknowledged_end"]) for one in row["epochs"]] == [(3, 2_100)]
+    reading = reading_of_row(row, 1_000_000)
+    assert reading is not None
+    assert migration_progress(reading).lost_offsets == 0
+
+
+def test_what_was_seen_is_forgotten_once_nothing_is_agreed() -> None:
+    """Of a cluster without ids of topics a recreated one looks like the one before."""
+    clock = FakeClock()
+    origin, agreed = FakeCluster(clock, 100_000), [AGREED]
+    made = collector(clock, origin, FakeCluster(clock, 0), lambda: (tuple(agreed), {}))
+    rows_after(made, 10, lambda rows: bool(rows and rows[0]["epochs"]))
+    agreed.clear()
+    rows_after(made, 10, lambda rows: not rows)
+    assert not made._seen_ends.replicated()
 
 
 def test_another_cluster_than_was_agreed_is_not_taken_for_the_origin() -> None:

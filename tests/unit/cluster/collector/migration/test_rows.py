@@ -13,7 +13,7 @@ from headroom.planning.migration.progress.judgement import migration_progress
 from headroom.planning.migration.readings import LogOffsets, TopicRules
 from headroom.schemas.bounds import MOST_IN_ARRAY
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import PartitionAgreement
+from headroom.schemas.migrations import PartitionAgreement, RouterReport
 from tests.unit.builders.migration_progress import reading_of_row
 
 NAME, OTHER = TopicPartition("orders", 0), TopicPartition("payments", 0)
@@ -74,6 +74,20 @@ def test_a_named_group_that_neither_cluster_lists_reads_at_an_unknown_place() ->
     assert evaluated is not None
     places = {group.group: group.left_offsets for group in migration_progress(evaluated).groups or ()}
     assert places == {"biling": None, "billing": 600}
+
+
+def test_topics_of_one_name_on_two_origins_have_their_own_epochs() -> None:
+    ends = {("o", NAME): {3: 480}, ("x", NAME): {4: 90}}
+    other = replace(AGREED, origin_cluster_id="x")
+    found = migration_rows(MigrationFacts([AGREED, other], origin=ORIGIN, target=TARGET, acknowledged=ends))
+    epochs = [[(one["leader_epoch"], one["acknowledged_end"]) for one in own["epochs"]] for own in found]
+    assert epochs == [[(3, 480)], [(4, 90)]]
+
+
+def test_a_row_says_that_a_router_of_its_migration_has_dropped_notes() -> None:
+    report = RouterReport("a", "1", "producer", "1", incomplete=("m",))
+    assert row(reports={"a": report})["incomplete_reports"] is True
+    assert row(reports={"a": replace(report, incomplete=("n",))})["incomplete_reports"] is False
 
 
 def test_the_name_on_the_target_is_that_of_the_last_reading() -> None:

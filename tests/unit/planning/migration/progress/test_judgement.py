@@ -195,6 +195,52 @@ def test_what_a_leader_had_beyond_its_epoch_is_no_loss_of_zero(
     assert migration_progress(reading(agreement, **known | parts)).lost_offsets == lost
 
 
+@pytest.mark.parametrize(
+    ("agreement", "parts", "lost"),
+    [
+        # The leader of epoch 5 has died at 100, and what it acknowledged after the last reading nobody reports.
+        ({}, {}, None),
+        ({}, {"acks": ()}, None),
+        ({"method": "mirrored"}, {"acks": ("all",)}, None),
+        ({}, {"acks": ("all",)}, 0),
+        # A router has reported the epoch.
+        ({}, {"unreported_ends": {6: 120}}, 0),
+        # It leads still, or where it ended all below E is there.
+        ({}, {"leader_epoch": 5, "acknowledged": {5: 100}}, 0),
+        ({"end_offset": 100}, {}, 0),
+        ({"origin_end": 100}, {}, 0),
+        # The next leader has not been seen yet.
+        ({}, {"acknowledged": {5: 100}}, None),
+        # What is known to be lost stays known.
+        ({}, {"acknowledged": {5: 110, 6: 120}}, 10),
+    ],
+)
+def test_of_a_leader_that_was_replaced_an_unreported_loss_is_unknown(
+    agreement: dict[str, Any], parts: dict[str, Any], lost: int | None
+) -> None:
+    known: dict[str, Any] = {
+        "acks": ("1",),
+        "leader_epoch": 6,
+        "acknowledged": {5: 100, 6: 120},
+        "epoch_ends": {5: 100, 6: 120},
+        "unreported_ends": {5: 100, 6: 120},
+    }
+    assert migration_progress(reading(agreement, **known | parts)).lost_offsets == lost
+
+
+@pytest.mark.parametrize(
+    ("parts", "lost"),
+    [
+        ({"acks": ("1",)}, None),
+        ({"acks": ("all", "1")}, None),
+        ({"acks": ("all",)}, 0),
+        ({"acks": ("1",), "acknowledged": {3: 100_010}}, 10),
+    ],
+)
+def test_without_all_notes_of_a_router_a_loss_is_unknown(parts: dict[str, Any], lost: int | None) -> None:
+    assert migration_progress(reading(has_incomplete_reports=True, **parts)).lost_offsets == lost
+
+
 def test_what_only_the_leader_has_is_at_risk_below_the_end() -> None:
     assert migration_progress(reading(leader_end=100_040, acks=("all", "1"))).at_risk_offsets == 40
     near = LogOffsets(0, 699_990, 699_990)

@@ -58,6 +58,15 @@ def test_a_row_has_when_the_origin_was_sealed_and_one_of_an_earlier_collector_do
     assert (sealed.agreement.sealed_ms, earlier.agreement.sealed_ms) == (5, None)
 
 
+def test_a_row_says_that_reports_are_incomplete_and_one_of_an_earlier_collector_does_not() -> None:
+    incomplete = reading_of_row({**ROW, "incomplete_reports": True}, TICK_MS)
+    earlier = reading_of_row({name: value for name, value in ROW.items() if name != "incomplete_reports"}, TICK_MS)
+    assert incomplete is not None
+    assert earlier is not None
+    assert (incomplete.has_incomplete_reports, earlier.has_incomplete_reports) == (True, False)
+    assert incomplete.leader_epoch == ROW["origin"]["leader_epoch"]
+
+
 def test_a_missing_router_has_not_agreed() -> None:
     reading = reading_of_row({**ROW, "status": "planned", "routers": ["a", "b"], "missing_routers": ["b"]}, TICK_MS)
     assert reading is not None
