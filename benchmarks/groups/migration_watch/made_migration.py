@@ -45,7 +45,7 @@ class MadeMigration:
             origin,
             target,
             target.now,
-            {name: {_EPOCH: log.end or 0} for name, log in origin.now.logs.items()},
+            {(ORIGIN, name): {_EPOCH: log.end or 0} for name, log in origin.now.logs.items()},
         )
 
     @cached_property
