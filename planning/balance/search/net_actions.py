@@ -33,6 +33,10 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
         is_new = leads not in before
         # Whoever replaces the leader takes over its lead, if a new replica is to have it.
         heir = pairs.get(led, led) if is_new else led
+        if heir not in (led, leads) and not model.may_give[heir]:
+            # It could not pass the lead on, so it replaces another one.
+            other = next(source for source, target in pairs.items() if target == leads)
+            pairs[led], pairs[other], heir = leads, heir, leads
         if heir != leads:
             (late if is_new else elections).append(BalanceAction(ActionKind.ELECT, partition, heir, leads))
         moves += [
