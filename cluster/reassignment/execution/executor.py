@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.copy_progress import CopyProgress
@@ -51,7 +50,6 @@ from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 from headroom.schemas.text.amounts import size_text
 from headroom.schemas.text.names import broker_names
 
-_T = TypeVar("_T")
 # Kafka deletes a removed replica file.delete.delay.ms after its move has ended, 60 s by default (Kafka 4.3.1,
 # LogManager.deleteLogs). Until then its bytes are not free.
 _DELETION_S, _ROOM_POLL_S = 90.0, 10.0
@@ -122,7 +120,7 @@ class ReassignmentExecutor:
         self._sleep = sleep
         self._throttle = RunThrottle(control, journal, policy, self._output)
         self._moves = RunMoves(control, journal, policy.settle_s, clock, sleep)
-        self._retrying = Retrying(policy.settle_s, policy.poll_s, self._output.note, clock, sleep)
+        self._retry = Retrying(policy.settle_s, policy.poll_s, self._output.note, clock, sleep).result
         self._placement = RunPlacement(control, journal, clock=clock)
         self._copies = CopyProgress(control, clock)
         self._refused: dict[TopicPartition, str] = {}
@@ -472,9 +470,6 @@ class ReassignmentExecutor:
             parts += [f"waiting for {broker_names(dead)}, down"] * bool(dead)
             parts += [f"{size_text(left_bytes)} are left between log directories"] * bool(left_bytes)
         return "; ".join(parts)
-
-    def _retry(self, what: str, call: Callable[[], _T]) -> _T:
-        return self._retrying.result(what, call)
 
     def _look(self) -> tuple[RunSnapshot, list[TopicPartition], list[ReplicaKey]]:
         """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from headroom.planning.balance.batches.batches import BalanceBatch, ReplicaMove
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, TargetAssignment
 from headroom.planning.reassignments.room.broker_room import BrokerRoom
 from headroom.planning.reassignments.room.checks import running_copies
-from headroom.planning.reassignments.room.naming import paths_of_copies
+from headroom.planning.reassignments.room.naming import PathsByBroker, paths_of_copies, with_paths
 from headroom.schemas.keys import TopicPartition
 
 
@@ -55,20 +54,12 @@ def _paths(
     return paths_of_copies(copies, left_bytes, broker.log_dirs)
 
 
-def _named(batch: BalanceBatch, paths: Mapping[int, Mapping[TopicPartition, str]]) -> BalanceBatch:
+def _named(batch: BalanceBatch, paths: PathsByBroker) -> BalanceBatch:
     """Return a batch with the directories of the replicas that it copies."""
-    new = {
-        move.name: (move.target, path)
-        for move in batch.moves
-        if (path := paths.get(move.target, {}).get(move.name)) is not None
-    }
+    new: dict[int, dict[TopicPartition, str]] = defaultdict(dict)
+    for move in batch.moves:
+        if (path := paths.get(move.target, {}).get(move.name)) is not None:
+            new[move.target][move.name] = path
     if not new:
         return batch
-    return replace(
-        batch, assignments=tuple(_with_path(a, *new[a.name]) if a.name in new else a for a in batch.assignments)
-    )
-
-
-def _with_path(assignment: TargetAssignment, broker: int, path: str) -> TargetAssignment:
-    log_dirs = tuple(path if replica == broker else ANY_LOG_DIR for replica in assignment.replicas)
-    return replace(assignment, log_dirs=log_dirs)
+    return replace(batch, assignments=tuple(with_paths(assignment, new) for assignment in batch.assignments))

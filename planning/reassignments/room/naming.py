@@ -11,7 +11,8 @@ from headroom.planning.reassignments.room.checks import check_room
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.names import broker_names
 
-_Paths = Mapping[int, Mapping[TopicPartition, str]]
+# Directories of new replicas, by broker and partition.
+PathsByBroker = Mapping[int, Mapping[TopicPartition, str]]
 _SHOWN = 5
 
 
@@ -38,7 +39,20 @@ def with_named_directories(plan: ReassignmentPlan, state: ClusterState) -> tuple
         for broker, left in crowded.items()
         if (found := paths_of_copies(new[broker], left, state.brokers[broker].log_dirs))
     }
-    return ReassignmentPlan(tuple(_named(assignment, paths) for assignment in plan)), tuple(sorted(paths))
+    return ReassignmentPlan(tuple(with_paths(assignment, paths) for assignment in plan)), tuple(sorted(paths))
+
+
+def with_paths(assignment: TargetAssignment, paths: PathsByBroker) -> TargetAssignment:
+    """Return the target of a partition with the directories of its replicas that have one; the others have any.
+
+    Args:
+        assignment: the target, without directories.
+        paths: the directories.
+    """
+    log_dirs = tuple(paths.get(broker, {}).get(assignment.name, ANY_LOG_DIR) for broker in assignment.replicas)
+    if all(path == ANY_LOG_DIR for path in log_dirs):
+        return assignment
+    return TargetAssignment(assignment.name, assignment.replicas, log_dirs)
 
 
 def naming_notes(named: Sequence[int]) -> Iterator[str]:
@@ -84,10 +98,3 @@ def _paths(
         logs[found[name]] += 1
         heapreplace(volumes, (used + size_bytes, paths))
     return found
-
-
-def _named(assignment: TargetAssignment, paths: _Paths) -> TargetAssignment:
-    log_dirs = tuple(paths.get(broker, {}).get(assignment.name, ANY_LOG_DIR) for broker in assignment.replicas)
-    if all(path == ANY_LOG_DIR for path in log_dirs):
-        return assignment
-    return TargetAssignment(assignment.name, assignment.replicas, log_dirs)
