@@ -19,7 +19,7 @@ from headroom.streaming.session_profile import QUICK_COMPILER
 from headroom.streaming.tables.journal import ActionJournal
 from tests.integration.last_seen import last_seen
 from tests.integration.shared_cluster import SharedCluster
-from tests.integration.support import clear
+from tests.integration.support import add_group_topic, clear
 from tests.support.by_module import ByModule
 from tests.support.journal_specification import journal_violations
 
@@ -111,7 +111,9 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedC
         folder = tmp_path_factory.mktemp("shared")
         own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
         options = BrokerOptions(broker_properties=own)
-        return EmbeddedCluster(folder / "cluster", len(BROKERS), options=options).start()
+        cluster = EmbeddedCluster(folder / "cluster", len(BROKERS), options=options).start()
+        add_group_topic(cluster)
+        return cluster
 
     shared = SharedCluster(start, clear)
     yield shared

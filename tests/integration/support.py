@@ -172,6 +172,22 @@ def clear(cluster: EmbeddedCluster) -> None:
     clear_rates(Settings(cluster=settings), [b.broker_id for b in cluster.brokers], cluster_default=True)
 
 
+def add_group_topic(cluster: EmbeddedCluster) -> None:
+    """Let a cluster create the topic of consumer groups, which stays.
+
+    A module that counts leaders or partitions would otherwise find it or not, by what ran before.
+    """
+
+    def created(admin: KafkaAdminClient) -> bool:
+        # Without the topic no coordinator is available, and looking for one creates it.
+        with suppress(KafkaError):
+            admin.describe_groups(["headroom-tests"])
+        return "__consumer_offsets" in admin.list_topics()
+
+    with admin_of(cluster) as admin:
+        wait_until(lambda: created(admin), 60, "the topic of consumer groups")
+
+
 def _works(pid: int) -> bool:
     return not has_ended(pid) and psutil.Process(pid).status() != psutil.STATUS_STOPPED
 

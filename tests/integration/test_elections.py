@@ -124,11 +124,11 @@ def test_rates_of_partitions_of_one_topic_on_one_broker_differ(settings: Setting
 
 def test_text_names_the_broker_and_changes_nothing(config_file: Path, cluster: EmbeddedCluster) -> None:
     result = run(config_file)
-    # The topic of the consumer groups is there once a module before has had one.
+    # The topic of consumer groups counts too.
     with admin_of(cluster) as admin:
         partitions = sum(len(topic["partitions"]) for topic in admin.describe_topics())
     assert f"{AWAY} of {partitions} partitions" in result.stdout
-    # It has its part in that topic too, so that what it does not lead may be less than all that prefers it.
+    # Of that topic the broker leads what it prefers.
     preferred = of_broker(plan(config_file), RESTARTED)["preferred_partitions"]
     assert f"{percent_text(AWAY / preferred)}, too high" in result.stdout
     assert "Nothing was changed" in result.stdout
