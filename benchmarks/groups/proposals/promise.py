@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headroom.schemas.keys import TopicPartition
 
-# Partitions that a cause names; the others are counted.
+# Partitions that a difference names; the others are counted.
 _SHOWN = 3
 _COUNTS = ("leaders", "replicas")
 
@@ -62,21 +62,23 @@ class BalancePromise:
         have = _counts(own)
         for (broker, what), promised in sorted(self.counts.items()):
             if have[broker, what] != promised:
-                cause = "; ".join(self._causes(broker, own, last_words)) or "its batches lead to other counts"
+                causes = self._lead_causes if what == "leaders" else self._replica_causes
+                cause = _joined(causes(broker, own, last_words)) or "its batches lead to other counts"
                 found.append(f"broker {broker} has {have[broker, what]} {what} instead of {promised:g}: {cause}")
         return found
 
-    def _causes(self, broker: int, came: Places, last_words: str) -> Iterator[str]:
-        """Yield why partitions that a broker leads, or was to lead, are led by another one than promised."""
-        elsewhere = [
-            name
-            for name, place in sorted(came.items())
-            if place.leader != self.places[name].leader and broker in (place.leader, self.places[name].leader)
-        ]
-        for name in elsewhere[:_SHOWN]:
-            yield f"{name} is led by {came[name].leader}, {self._cause(name, came[name], last_words)}"
-        if len(elsewhere) > _SHOWN:
-            yield f"{len(elsewhere) - _SHOWN} more"
+    def _lead_causes(self, broker: int, came: Places, last_words: str) -> Iterator[str]:
+        """Yield the partitions that a broker leads, or was to lead, and are led by another one than promised."""
+        for name, place in sorted(came.items()):
+            promised = self.places[name].leader
+            if place.leader != promised and broker in (place.leader, promised):
+                yield f"{name} is led by {place.leader}, {self._cause(name, place, last_words)}"
+
+    def _replica_causes(self, broker: int, came: Places, _last_words: str) -> Iterator[str]:
+        """Yield the partitions of which a broker has a replica, or has none, other than promised."""
+        for name, place in sorted(came.items()):
+            if (broker in place.replicas) != (broker in self.places[name].replicas):
+                yield f"{name} has replicas {_ids(place.replicas)}"
 
     def _cause(self, name: TopicPartition, came: PartitionPlace, last_words: str) -> str:
         before, promised = self.before[name], self.places[name]
@@ -124,6 +126,13 @@ def _counts(places: Places) -> Counter[tuple[int, str]]:
         if place.leader is not None:
             counts[place.leader, "leaders"] += 1
     return counts
+
+
+def _joined(causes: Iterable[str]) -> str:
+    """Return the first causes, and how many more there are."""
+    every = list(causes)
+    more = [f"{len(every) - _SHOWN} more"] if len(every) > _SHOWN else []
+    return "; ".join([*every[:_SHOWN], *more])
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

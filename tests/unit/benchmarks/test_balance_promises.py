@@ -61,9 +61,15 @@ def test_every_difference_has_its_cause(plain: BalancePromise) -> None:
     assert found == [
         "t-1 has replicas 1,2 instead of 1,3: no",
         "broker 2 has 0 leaders instead of 1: t-0 is led by 1, and broker 2, which is in sync, was not elected: no",
-        "broker 2 has 2 replicas instead of 1: its batches lead to other counts",
+        "broker 2 has 2 replicas instead of 1: t-1 has replicas 1,2",
         "broker 3 has 1 leaders instead of 0: t-2 is led by 3, which no batch elected instead of 1",
-        "broker 3 has 1 replicas instead of 2: its batches lead to other counts",
+        "broker 3 has 1 replicas instead of 2: t-1 has replicas 1,2",
+    ]
+    other = balance_promise(proposal({1: 1, 2: 1, 3: 1}, {1: 3, 2: 1, 3: 2}), BEFORE, rebalances=False)
+    at_end = came(PartitionPlace((2, 1), 2, ALL), PartitionPlace((1, 3), 1, ALL), BEFORE[C])
+    assert other.differences(at_end, "") == [
+        "broker 1 has 2 leaders instead of 1: its batches lead to other counts",
+        "broker 3 has 0 leaders instead of 1: its batches lead to other counts",
     ]
     behind = plain.differences(
         came(PartitionPlace((2, 1), 1, frozenset({1})), PartitionPlace((1, 3), 1, ALL), BEFORE[C]), ""
