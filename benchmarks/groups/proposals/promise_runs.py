@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.proposals.promise import PartitionPlace, balance_promise
+from benchmarks.groups.proposals.promise import PartitionPlace, Places, balance_promise
 from benchmarks.groups.proposals.promise_cases import (
     PROMISE_BROKERS,
     RACKS,
@@ -26,6 +26,7 @@ _CHECK_S = 15
 _DEADLINE_S = 90.0
 # What a run changed last is in all metadata after this.
 _SETTLE_S = 2.0
+_MOST_PROPOSALS = 3
 _EXECUTE = ("--execute", "--yes")
 _LAST_WORDS = 300
 
@@ -50,10 +51,7 @@ def record_promise(bench: BenchCluster, topic: str, case: PromiseCase, on_progre
     began_s = time.monotonic()
     commands, folder = HeadroomCommands(bench.config), bench.folder / f"{topic}-proposal"
     with ThrottledMove(bench, topic, case.partitions), _with_broker(bench, case):
-        before = _places(bench)
-        proposal = commands.json("balance", "propose", *case.options, "--topics", topic, "--dir", str(folder))
-        if not proposal["batches"]:
-            raise failure(f"{case.name}: nothing is proposed: {proposal['warnings']}")
+        before, proposal = _propose(bench, commands, case, topic, folder)
         promise = balance_promise(proposal, before, case.cluster.rebalances)
         failed = _carry_out(commands, folder, proposal, case.by_balance_run)
         # Whatever Kafka itself changes after the run has changed then, too.
@@ -71,9 +69,27 @@ def record_promise(bench: BenchCluster, topic: str, case: PromiseCase, on_progre
         "actions": actions,
         "batches": len(proposal["batches"]),
         "copied_replicas": sum(batch["copied_replicas"] for batch in proposal["batches"]),
-        "given_back": sum(promise.places[name].leader != place.leader for name, place in before.items()),
         "differences": differences,
     }
+
+
+def _propose(
+    bench: BenchCluster, commands: HeadroomCommands, case: PromiseCase, topic: str, folder: Path
+) -> tuple[Places, dict[str, Any]]:
+    """Return where partitions are, and the proposal from there.
+
+    Where Kafka gives leads back between the two readings of a proposal, rates are unknown and nothing is proposed. Then
+    it is made again, as an operator would.
+
+    Raises:
+        HeadroomError: nothing was proposed.
+    """
+    for _ in range(_MOST_PROPOSALS):
+        before = _places(bench)
+        proposal = commands.json("balance", "propose", *case.options, "--topics", topic, "--dir", str(folder))
+        if proposal["batches"]:
+            return before, proposal
+    raise failure(f"{case.name}: nothing is proposed: {proposal['warnings']}, {proposal['notes']}")
 
 
 def _carry_out(
