@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from headroom.dashboard.data.kept import keep
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.streaming.delta.query import sql_text
@@ -157,10 +158,7 @@ class JournalReader:
         found = read()
         if version is not None:
             with self._lock:
-                self._known.pop(key, None)
-                self._known[key] = version, found
-                while len(self._known) > _KEPT:
-                    del self._known[next(iter(self._known))]
+                keep(self._known, key, (version, found), _KEPT)
         return found
 
     def _read(self, cluster: str, at_ms: int) -> NewestRuns:
