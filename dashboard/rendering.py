@@ -105,6 +105,7 @@ def render_page(site: Site, view: View, address: Address) -> str:
         back=address.of_cluster(View.MOVES),
         clusters=_clusters(site),
         can_act=site.can_act(address),
+        can_migrate=site.can_migrate(address),
         regions=render_regions(site, view, address),
         now_ms=site.clock_ms(),
     )

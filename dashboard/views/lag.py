@@ -116,9 +116,7 @@ def _row(pair: PairLag, frozen: int, *, is_stale: bool) -> Row:
     return {**vars(pair), "lag_offsets": known_sum, "frozen": frozen, "state": "unknown" if is_stale else state}
 
 
-def _over_time(
-    history: Sequence[FollowerLag], frozen_then: Mapping[tuple[int, int], int], ticks: TickRange
-) -> HeatMap:
+def _over_time(history: Sequence[FollowerLag], frozen_then: Mapping[tuple[int, int], int], ticks: TickRange) -> HeatMap:
     step_ms = part_ms(ticks)
     times_ms = [ticks.first_ms + number * step_ms for number in range(MOST_TIMES)]
     cells: dict[int, dict[int, HeatCell]] = defaultdict(dict)

@@ -19,11 +19,14 @@ from headroom.dashboard.acting.allowed import ALLOWED, PLAN_FILE, AllowedCommand
 from headroom.dashboard.acting.curve import curve_of, cut_at
 from headroom.dashboard.acting.forms import FORMS, FormName
 from headroom.dashboard.acting.offers import CommandOffer
+from headroom.dashboard.app import create_app
 from headroom.dashboard.form_pages import form_url
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.chart import ChartLine, over_actions
+from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.errors import HeadroomError
-from tests.unit.builders.acting import CONFIG, ORIGIN, Clock, Program, buttons, offer, until, when_ended
-from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, Client, DashboardStore
+from tests.unit.builders.acting import CONFIG, ORIGIN, TOKEN, Clock, Program, buttons, offer, until, when_ended
+from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore
 from tests.unit.dashboard.markup import Markup
 
 MOVE = "headroom plan --drain 3 --config orders.toml"
@@ -185,9 +188,17 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
     for word in form.words:
         command = command.get_command(click.Context(command), word)
     options = {one: option for option in command.params for one in option.opts}
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
     for field in (field for group in form.groups for field in group.fields):
-        assert options[field.option].is_flag is field.is_flag
+        option = arguments[0] if field.is_argument else options[field.option]
+        choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+        assert sorted(choices) == sorted(field.choices)
+        if field.is_argument:
+            assert (option.metavar, option.nargs, field.is_list) == ("TOPIC...", -1, True)
+            continue
+        assert (option.is_flag, option.multiple) == (field.is_flag, field.is_list)
         assert ALLOWED[form.words].options[field.option] is not field.is_flag
+    assert set(form.always) <= set(ALLOWED[form.words].options)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +208,8 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
         (FormName.MOVE, {"drain": "3", "throttle": "50MB", "reorder": "on"}),
         (FormName.MOVE, {"replace": "3:7", "window": "22:00-06:00 Europe/Berlin", "topics": "a,b", "batches": "auto"}),
         (FormName.BALANCE, {"prefix": "3", "elections_only": "on", "exclude": "payments,broker:3"}),
+        (FormName.MIGRATION, {"topic": "orders,_u", "name": "a move", "method": "drained", "until": "started"}),
+        (FormName.MIGRATION, {"topic": "orders", "name": "m", "method": "routed", "router": "shop 1,billing-1"}),
     ],
 )
 def test_a_form_can_be_changed_from_what_it_has_made(name: FormName, values: dict[str, str]) -> None:
@@ -225,6 +238,34 @@ def test_what_no_option_can_have_is_refused(values: dict[str, str], match: str) 
         FORMS[FormName.MOVE].command(values, CONFIG)
 
 
+def test_a_migration_is_run_by_the_command_of_its_form_and_ends_no_other_run() -> None:
+    values = {"topic": " orders, users ", "name": "m", "method": "routed", "router": "a, b", "until": "aged"}
+    command = FORMS[FormName.MIGRATION].command(values, CONFIG)
+    text = "headroom migration run orders users --name m --method routed --router a --router b --until aged"
+    assert command.text == f"{text} --unless-running --config orders.toml --execute"
+    assert is_allowed(command)
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ({"name": "m", "method": "drained"}, "Topics: is not filled in. Write names of the origin"),
+        ({"topic": "orders", "method": "drained"}, "Name: is not filled in. Write any name"),
+        ({"topic": "orders", "name": "m", "method": " "}, "Method: is not filled in. Write how records"),
+        ({"topic": "orders,,users", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "orders,--drop", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "--execute", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "../x", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "orders", "name": "-m", "method": "drained"}, "Name: has a value that no option can have"),
+        ({"topic": "orders", "name": "m", "method": "routed", "router": "a,--drop"}, "Routers .*: has a value that no"),
+        ({"topic": "orders", "name": "m", "method": "drained", "drop": "on"}, "drop: is not a field of New migration"),
+    ],
+)
+def test_a_migration_needs_topics_a_name_and_a_method_and_deletes_nothing(values: dict[str, str], match: str) -> None:
+    with pytest.raises(HeadroomError, match=match):
+        FORMS[FormName.MIGRATION].command(values, CONFIG)
+
+
 # Pages
 
 
@@ -251,6 +292,37 @@ def test_a_move_is_made_and_started_with_three_clicks(client: Client, program: P
     assert client.post(change, json={}, headers=ORIGIN).status_code == 202
     until(lambda: "Done." in client.get(url).text)
     assert [call.split()[0] for call in program.calls()] == ["plan", "reassign"]
+
+
+def test_a_migration_is_begun_where_an_origin_is_set(
+    client: Client, store: DashboardStore, program: Program, clock: Clock
+) -> None:
+    url = f"/new/migration?cluster={CLUSTER}"
+    assert url not in client.get("/migration").text.replace("&amp;", "&")
+    origin = MigrationSettings(origin=OriginSettings(bootstrap_servers="old:9092"))
+    watched = store.watched(CLUSTER)
+    watched = replace(watched, settings=replace(watched.settings, migration=origin))
+    site = Site([watched], clock, Actions(str(store.path), program.command_line, clock))
+    client = Client(create_app(site, HOSTS, TOKEN))
+    assert client.post("/login", json={"token": TOKEN}, headers=ORIGIN).status_code == 204
+    assert [a.attributes["href"] for a in Markup(client.get("/migration").text).all("a") if "New" in a.text] == [url]
+    form = Markup(client.get(url).text)
+    assert form.texts("option") == ["drained", "routed", "mirrored", "linked", "migrated", "started", "aged"]
+    filled = {"topic": "orders", "name": "move", "method": "drained", "router": "", "until": "migrated"}
+    action = sent(client, "migration", filled).json()["url"]
+    until(lambda: bool(buttons(client.get(action), "data-post")))
+    text = "migration run orders --name move --method drained --until migrated --unless-running --config orders.toml"
+    assert program.calls() == [text]
+    page = client.get(action).text
+    assert f"headroom {text} --execute" in page
+    assert "/new/migration?cluster=prod&amp;topic=orders&amp;name=move&amp;method=drained&amp;until=migrated" in page
+    program.waits()
+    (change,) = buttons(client.get(action), "data-post")
+    client.post(change, json={}, headers=ORIGIN)
+    assert "Being carried out" in client.get("/migration").text
+    program.waits(False)
+    until(lambda: "Done." in client.get(action).text)
+    assert program.calls()[1:] == [f"{text} --execute"]
 
 
 def test_a_form_has_the_values_of_its_address_as_text(client: Client) -> None:
