@@ -236,7 +236,8 @@ def allowed_command(text: str, config: str | None, *, is_part: bool = False) -> 
     Args:
         text: the command as it is shown.
         config: settings file of the cluster. A command with another one is not carried out.
-        is_part: whether words that it needs may be missing, as they come later.
+        is_part: whether words that it needs may be missing, as they come later; then settings file and ``--execute`` do
+            too.
     """
     try:
         # Half characters and what moves a cursor are of no command of Headroom.
@@ -273,6 +274,8 @@ def _own_words(words: Sequence[str], rule: CommandRule, config: str | None, *, i
     executes, arguments = False, 0
     rest = iter(words)
     for word in rest:
+        if is_part and word in ("--execute", "--config"):
+            return None
         if word == "--execute":
             executes = True
         elif word == "--config":

@@ -105,7 +105,7 @@ def _empty_text(cluster: str) -> str:
     return (
         f"No topic migrates to cluster {cluster}. A migration begins with [migration.origin] in headroom.toml, which "
         "names the cluster to come from; headroom migration plan TOPIC shows when each partition would switch and what "
-        "forbids it, and headroom migration run TOPIC --name NAME --method METHOD --execute carries it out. So does the "
+        "forbids it, and headroom migration run TOPIC --name NAME --method METHOD --execute carries it out. So does a "
         "form of this page, where it carries out commands."
     )
 

@@ -25,8 +25,10 @@ from headroom.dashboard.site import Site
 from headroom.dashboard.views.chart import ChartLine, over_actions
 from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 from tests.unit.builders.acting import CONFIG, ORIGIN, TOKEN, Clock, Program, buttons, offer, until, when_ended
-from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore
+from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore, new_replica
+from tests.unit.builders.throttle_status import partition, status
 from tests.unit.dashboard.markup import Markup
 
 MOVE = "headroom plan --drain 3 --config orders.toml"
@@ -213,7 +215,8 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
     ],
 )
 def test_a_form_can_be_changed_from_what_it_has_made(name: FormName, values: dict[str, str]) -> None:
-    command = FORMS[name].command({**values, "finish_within": " "}, CONFIG)
+    empty = {field.name: " " for group in FORMS[name].groups for field in group.fields}
+    command = FORMS[name].command({**empty, **values}, CONFIG)
     assert command.words[: len(FORMS[name].words)] == FORMS[name].words
     url = form_url(CLUSTER, command, "a1")
     assert url is not None
@@ -376,6 +379,63 @@ def test_what_is_carried_out_now_is_above_the_moves(client: Client, program: Pro
     program.waits(False)
     until(lambda: "Done." in client.get(url).text)
     assert "Being carried out" not in client.get("/moves").text
+
+
+def test_a_move_in_flight_has_how_far_it_is_and_all_that_can_be_done_about_it(
+    client: Client, store: DashboardStore, program: Program
+) -> None:
+    # Of four brokers' throttles the highest requirement counts.
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()), status(3, Role.FOLLOWER, 14, 9, partition()))
+    store.replicas(new_replica(0), new_replica(1, "in_sync"))
+    program.makes()
+    program.waits()
+    url = sent(client, "move", {"drain": "3"}).json()["url"]
+    until(lambda: bool(buttons(client.get(url), "data-post")))
+    assert "Stop after this batch" not in client.get("/moves").text
+    client.post(f"{url}/change", json={}, headers=ORIGIN)
+    until(lambda: "It says" in client.get("/moves").text)
+    # The run has not begun its journal.
+    assert "It has changed nothing yet." in client.get("/moves").text
+    options = json.dumps({"batches": 3, "partitions": 40})
+    run = {"run_id": "3f9a", "step": "run", "subject": "ab-cd", "after": options}
+    done = {"run_id": "3f9a", "step": "finish", "state": "done", "after": "[1]"}
+    rate = {"run_id": "3f9a", "after": "50000000"}
+    store.journal(run, rate, done | {"subject": "t-1"}, done | {"subject": "t-2"}, done | {"subject": "t-2"})
+    answer = client.get("/moves")
+    page = Markup(answer.text)
+    assert "reassign run 3f9a, begun at 2027-01-15 08:00:00 UTC by ops@host" in answer.text
+    terms = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
+    # 25 of 200 MB are left.
+    expected = {"Partitions done": "2 of 40", "Batches": "3 in all", "Copied of what moves now": "87.5 %"}
+    assert expected.items() <= terms.items()
+    # What it has printed last: its program notes the options of the run.
+    assert terms["It says"].startswith("<b>one</b>?[31m reassign run --batches-dir")
+    assert terms["Finish"] == "At the throttles in force the moves are done in 1 min."
+    assert "It must exceed 10.00 MB/s; cluster.replication_capacity is not set." in answer.text
+    assert [a.attributes["href"] for a in page.all("a") if a.text == "Another throttle…"] == [
+        "/throttles?rate=14000000"
+    ]
+    assert buttons(answer, "data-post") == [f"{url}/stop"]
+    offered = [text for text in page.texts("code") if text.startswith("headroom reassign")]
+    assert offered == [
+        "headroom reassign cancel --all --config orders.toml --execute",
+        "headroom reassign clean 3f9a --config orders.toml --execute",
+        "headroom reassign rollback 3f9a --throttle 50000000 --config orders.toml --execute",
+    ]
+    assert client.post(f"{url}/stop", json={}, headers=ORIGIN).status_code == 202
+    assert "Stop after this batch" not in client.get("/moves").text
+
+
+def test_a_run_that_nothing_carries_on_is_said_to_be_interrupted(client: Client, store: DashboardStore) -> None:
+    store.journal({"step": "run", "subject": "ab-cd", "after": "{"}, {"after": "1000000"})
+    page = client.get("/moves")
+    assert "No process of this machine carries it on: it was interrupted, or runs elsewhere." in page.text
+    assert "Partitions done</dt><dd>0</dd>" in page.text
+    assert "reassign clean r1" in page.text
+    assert "Once it has stopped" not in page.text
+    assert "carries it on" not in client.get(f"/moves?at={TICK_MS}").text
+    store.journal({"seq": 9, "step": "run", "subject": "ab-cd", "state": "done"})
+    assert "carries it on" not in client.get("/moves").text
 
 
 # A plan that is given
