@@ -178,7 +178,10 @@ async def _events(live: Live, rendered: _Rendered, view: View, address: Address)
             changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
             sent |= {name: _digest(html) for name, html in changed.items()}
             # Also without a change: the page sees that its server is there.
-            message = {"now_ms": rendered.now_ms(), "at": at.at, "is_playing": at.play is not None, "regions": changed}
+            message = {"now_ms": rendered.now_ms(), "regions": changed}
+            if address.play is not None:
+                # What has come to the end of its range is another page, without a stream that plays.
+                message |= {"at": at.at} if at.play is not None else {"goes_to": at.url(view)}
             yield f"data: {json.dumps(message)}\n\n"
 
 
@@ -193,8 +196,11 @@ def played(address: Address, passed_s: float, now_ms: int) -> Address:
     if address.play is None or address.at is None:
         return address
     at_ms = address.at + round(passed_s * 1000 * address.play)
+    # A moment after the range that was chosen goes on to now.
+    if address.until is not None and address.at <= address.until <= min(at_ms, now_ms):
+        return address.model_copy(update={"at": address.until, "play": None})
     # What has come to now goes on as it comes.
-    return address.model_copy(update={"at": at_ms} if at_ms < now_ms else {"at": None, "play": None})
+    return address.model_copy(update={"at": at_ms} if at_ms < now_ms else {"at": None, "until": None, "play": None})
 
 
 def _digest(html: str) -> str:

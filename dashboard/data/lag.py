@@ -85,7 +85,7 @@ _FROZEN_SQL = """SELECT broker, tick_ms - (tick_ms - {first_ms}) % {step_ms} AS 
 
 
 def frozen_history(tables: OpenTables, ticks: TickRange) -> dict[tuple[int, int], int]:
-    """Return how many gauges of new replicas stood still while the real lag did not, at most from one broker.
+    """Return how many gauges of new replicas were frozen while the real lag changed, at most from one broker.
 
     Returns:
         Their number by broker and begin of a part of the range, as of ``lag_history``; a part without one is left out.

@@ -42,7 +42,7 @@ _COLUMNS = (
     DataColumn("behind", "behind", Kind.NUMBER),
     DataColumn("unknown", "gauge unknown", Kind.NUMBER),
     DataColumn("missing", "without a gauge", Kind.NUMBER),
-    DataColumn("frozen", "gauge stands still", Kind.NUMBER),
+    DataColumn("frozen", "gauge frozen", Kind.NUMBER),
     DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
     DataColumn("lag_offsets", "sum of lags, offsets", Kind.NUMBER),
 )
@@ -52,7 +52,7 @@ _HISTORY_COLUMNS = (
     DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
     DataColumn("unknown", "gauge unknown", Kind.NUMBER),
     DataColumn("missing", "without a gauge", Kind.NUMBER),
-    DataColumn("frozen", "gauge stands still", Kind.NUMBER),
+    DataColumn("frozen", "gauge frozen", Kind.NUMBER),
 )
 # Brokers of a heat map along each side: those that are furthest behind.
 _MOST_BROKERS = 40
@@ -61,9 +61,9 @@ _LEVELS = (1, 100, 1_000, 10_000, 100_000)
 _UNKNOWN, _MISSING, _FROZEN = "?", "×", "F"
 _LEGEND = (
     f"Darker: further behind, from {_LEVELS[0]}, {', '.join(f'{level:,}' for level in _LEVELS[1:])} offsets on. "
-    f"Hatched, with a letter, is no number. {_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. "
-    f"{_FROZEN}: a gauge stands still while the real lag does not, so that the greatest is unknown. ≥: beside such "
-    "replicas others have a number. Empty: nothing is fetched, or no tick."
+    f"Hatched, with a letter: unknown. {_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. "
+    f"{_FROZEN}: a gauge is frozen while the real lag changes, so that the greatest is unknown. ≥: beside such replicas "
+    "others have a number. Empty: nothing is fetched, or no tick."
 )
 
 
@@ -102,11 +102,11 @@ def lag(site: Site, address: Address) -> Sequence[Block]:
 
 
 def _frozen_at(site: Site, cluster: str, tick_ms: int) -> Counter[tuple[int, int | None]]:
-    """Return how many gauges stand still at a tick, by follower and source broker."""
+    """Return how many gauges are frozen at a tick, by follower and source broker."""
     replicas = site.moments.moment(cluster, tick_ms).replicas
     # One that is gone, or -1, is counted as that.
-    still = (one for one in replicas if one.frozen and one.lag_gauge_offsets is not None)
-    return Counter((one.adding_replica, one.leader) for one in still)
+    known = (one for one in replicas if one.frozen and one.lag_gauge_offsets is not None)
+    return Counter((one.adding_replica, one.leader) for one in known)
 
 
 def _row(pair: PairLag, frozen: int, *, is_stale: bool) -> Row:
@@ -150,8 +150,8 @@ def _by_source(pairs: Sequence[PairLag], frozen: Counter[tuple[int, int | None]]
             if (pair := by_pair.get((broker, source))) is None
             else _cell(
                 pair,
-                still := frozen[broker, source],
-                f"broker {broker} from broker {source}: {_said(pair, still)}",
+                count := frozen[broker, source],
+                f"broker {broker} from broker {source}: {_said(pair, count)}",
                 with_number=True,
             )
             for source in sources
@@ -189,12 +189,12 @@ def _said(one: PairLag | FollowerLag, frozen: int) -> str:
     if one.missing:
         said.append(f"{one.missing:,} without a gauge")
     if frozen:
-        said.append(f"{frozen:,} whose gauge stands still")
+        said.append(f"{frozen:,} whose gauge is frozen")
     return ", ".join(said)
 
 
 def _cell(one: PairLag | FollowerLag, frozen: int, title: str, *, with_number: bool) -> HeatCell:
-    # The greatest gauge may be one that stands still, and then is none of the lag.
+    # The greatest gauge may be a frozen one, which says nothing of the lag.
     offsets = None if frozen else one.greatest_lag_offsets
     letters = _UNKNOWN * bool(one.unknown) + _MISSING * bool(one.missing) + _FROZEN * bool(frozen)
     number = f"{'≥' * bool(letters)}{offsets:,}" if with_number and offsets is not None else ""

@@ -409,7 +409,7 @@ def test_a_move_in_flight_has_how_far_it_is_and_all_that_can_be_done_about_it(
     expected = {"Partitions done": "2 of 40", "Batches": "3 in all", "Copied of what moves now": "87.5 %"}
     assert expected.items() <= terms.items()
     # What it has printed last: its program notes the options of the run.
-    assert terms["It says"].startswith("<b>one</b>?[31m reassign run --batches-dir")
+    assert terms["It says"].startswith("<b>one</b>\\x1b[31m reassign run --batches-dir")
     assert terms["Finish"] == "At the throttles in force the moves are done in 1 min."
     assert "It must exceed 10.00 MB/s; cluster.replication_capacity is not set." in answer.text
     assert [a.attributes["href"] for a in page.all("a") if a.text == "Another throttle…"] == [

@@ -203,7 +203,7 @@ def test_followers_are_shown_by_source_and_what_is_no_number_looks_like_none(sto
     assert by_source.cells[2][0].title == "broker 5 from broker 1: 150 offsets, 1 unknown"
 
 
-def test_a_gauge_that_stands_still_is_no_number_and_has_a_letter_of_its_own(store: DashboardStore) -> None:
+def test_a_frozen_gauge_has_a_letter_of_its_own_and_shows_no_number(store: DashboardStore) -> None:
     store.throttles(status(1, Role.LEADER, 12, 10, partition()))
     gone = {"frozen": True, "lag_gauge_offsets": None}
     store.replicas(new_replica(0, frozen=True), new_replica(1, frozen=True), new_replica(2, adding_replica=4, **gone))
@@ -211,9 +211,9 @@ def test_a_gauge_that_stands_still_is_no_number_and_has_a_letter_of_its_own(stor
     over_time, by_source = heat_maps(store)
     cells = [[(cell.level, cell.text) for cell in row] for row in by_source.cells]
     assert cells == [[(None, "?F"), (1, "7")], [(None, "?"), (None, "")], [(0, "0"), (None, "")]]
-    assert by_source.cells[0][0].title == "broker 3 from broker 1: no known lag, 1 unknown, 2 whose gauge stands still"
+    assert by_source.cells[0][0].title == "broker 3 from broker 1: no known lag, 1 unknown, 2 whose gauge is frozen"
     assert [(row[-1].level, row[-1].text) for row in over_time.cells] == [(None, "?F"), (None, "?"), (0, "")]
-    assert all("F: a gauge stands still" in heat_map.note for heat_map in (over_time, by_source))
+    assert all("F: a gauge is frozen" in heat_map.note for heat_map in (over_time, by_source))
     assert values(table(lag(store.site(), at()), "lag").rows, "broker", "frozen", "state")[::2] == [
         (3, 2, "behind"),
         (4, 0, "unknown"),
