@@ -62,7 +62,7 @@ _UNKNOWN, _MISSING, _FROZEN = "?", "×", "F"
 _LEGEND = (
     f"Darker: further behind, from {_LEVELS[0]}, {', '.join(f'{level:,}' for level in _LEVELS[1:])} offsets on. "
     f"Hatched, with a letter: unknown. {_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. "
-    f"{_FROZEN}: a gauge is frozen while the real lag changes, so that the greatest is unknown. ≥: beside such replicas "
+    f"{_FROZEN}: a gauge is frozen while the real lag changes: the greatest is unknown. ≥: beside such replicas "
     "others have a number. Empty: nothing is fetched, or no tick."
 )
 
