@@ -86,7 +86,7 @@ function show(regions) {
   }
 }
 
-let source;
+let source, scrubbing;
 
 // Browsers open six connections to a host, so a page that nobody sees gives its own up. It goes on from where it was.
 function follow() {
@@ -122,8 +122,6 @@ function moveTo(keys) {
   const input = document.querySelector("#controls [name=at]");
   if (input !== document.activeElement) input.value = new Date(keys.at).toISOString().slice(0, 19);
 }
-
-let scrubbing;
 
 // The range stays, whatever moment of it is gone to. What is shown follows once the bar rests.
 document.addEventListener("input", (event) => {
@@ -212,6 +210,9 @@ async function choose(form) {
     // Browsers do not read a file that was changed since it was chosen.
     return say("The file cannot be read any more: choose it again.");
   }
+  // Back from what it makes, it has what was filled in; a plan is too long for an address.
+  const kept = Object.entries(values).filter(([name, value]) => value && !name.startsWith("plan"));
+  history.replaceState(null, "", `?${new URLSearchParams([["cluster", form.dataset.cluster], ...kept])}`);
   post(form.querySelector("[type=submit]"), form.dataset.choose, { cluster: form.dataset.cluster, values });
 }
 
