@@ -59,6 +59,11 @@ class WatchedCluster:
         known = replace(settings, cluster=unknown, alerts=alerts, migration=MigrationSettings())
         return cls(known, f"<headroom.toml of {name}>")
 
+    @property
+    def migrates(self) -> bool:
+        """Return whether topics may migrate to it: its settings name an origin."""
+        return bool(self.settings.migration.origin.bootstrap_servers.strip())
+
     def recommender(self, earlier: Earlier = (), elections: ElectionPlanSummary | None = None) -> Recommender:
         """Return the recommender for this cluster.
 

@@ -38,7 +38,9 @@ _TEXTS = {
     ActionProgress.FAILED: (Tone.CRITICAL, "It ended with an error."),
     ActionProgress.LOST: (Tone.UNKNOWN, "Its process is gone, and how it ended is not known."),
 }
-_STOPPING = "It was asked to stop: a run ends after the current batch, and removes its throttle."
+_STOPPING = (
+    "It was asked to stop: a move ends after the current batch and removes its throttle, a migration after its step."
+)
 # Of commands that change the cluster.
 _JOURNALLED = "What it changed is in Runs."
 

@@ -45,7 +45,8 @@ class Address(BaseModel):
     Attributes:
         cluster: name of the cluster; None: the first one.
         at: moment that is looked at, epoch milliseconds; None: now.
-        span: length of time of charts and lists, which end at the moment, in seconds.
+        until: end of the range of moments that is gone through, epoch milliseconds; None: none was chosen.
+        span: length of that range, and of time of charts and lists, which end at the moment, in seconds.
         broker: broker whose throttle is looked into.
         role: its role.
         run: run or command of the journal whose steps are looked into.
@@ -62,6 +63,7 @@ class Address(BaseModel):
 
     cluster: Annotated[str, _NAME] | None = None
     at: Annotated[int, Field(ge=FIRST_MS, le=LAST_MS)] | None = None
+    until: Annotated[int, Field(ge=FIRST_MS, le=LAST_MS)] | None = None
     span: Annotated[int, Field(ge=60, le=7 * 86_400)] = 3600
     broker: Annotated[int, Field(ge=-1, le=2**31 - 1)] | None = None
     role: Role = Role.LEADER
@@ -115,7 +117,24 @@ class Address(BaseModel):
 
     def of_cluster(self, view: View) -> str:
         """Return the address of another view at the same cluster and moment."""
-        return Address(cluster=self.cluster, at=self.at, span=self.span).url(view)
+        return Address(cluster=self.cluster, at=self.at, until=self.until, span=self.span).url(view)
+
+    def replay_ms(self, now_ms: int) -> tuple[int, int] | None:
+        """Return the first and the last moment of the range that is gone through, epoch milliseconds.
+
+        One that was chosen stays where it is as long as the moment is in it; else the moment is in its middle.
+        None: the address is about now.
+
+        Args:
+            now_ms: current time, epoch milliseconds. The range that is not chosen ends with the last full minute.
+        """
+        if self.at is None:
+            return None
+        span_ms = 1000 * self.span
+        last_ms = min(self.at + span_ms // 2, max(self.at, now_ms - now_ms % 60_000))
+        if self.until is not None and self.until - span_ms <= self.at <= self.until:
+            last_ms = self.until
+        return last_ms - span_ms, last_ms
 
 
 def _plain(value: Any) -> Any:

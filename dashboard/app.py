@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +24,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from headroom.dashboard.action_pages import action_pages
 from headroom.dashboard.address import Address, View
+from headroom.dashboard.data.kept import keep
 from headroom.dashboard.form_pages import form_pages
 from headroom.dashboard.live import Live
 from headroom.dashboard.rendering import (
@@ -142,24 +143,19 @@ class _Rendered:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._known: dict[tuple[View, Address], tuple[int, float, Regions]] = {}
-        self._locks: dict[tuple[View, Address], asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Of those that are being rendered.
+        self._locks: WeakValueDictionary[tuple[View, Address], asyncio.Lock] = WeakValueDictionary()
 
     async def regions(self, view: View, address: Address, version: int) -> Regions:
         """Return the parts of a page as of a version of the tables, or a moment ago without a change."""
         key = view, address
-        async with self._locks[key]:
+        async with self._locks.setdefault(key, asyncio.Lock()):
             known = self._known.get(key)
             now_s = time.monotonic()
             if known is not None and known[0] == version and now_s - known[1] < _EVERY_S / 2:
                 return known[2]
             regions: Regions = await run_in_threadpool(render_regions, self._site, view, address)
-            # The one that was rendered last is the last.
-            self._known.pop(key, None)
-            self._known[key] = version, now_s, regions
-            while len(self._known) > _MOST_RENDERED:
-                oldest = next(iter(self._known))
-                del self._known[oldest]
-                self._locks.pop(oldest, None)
+            keep(self._known, key, (version, now_s, regions), _MOST_RENDERED)
             return regions
 
     def now_ms(self) -> int:
@@ -182,7 +178,10 @@ async def _events(live: Live, rendered: _Rendered, view: View, address: Address)
             changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
             sent |= {name: _digest(html) for name, html in changed.items()}
             # Also without a change: the page sees that its server is there.
-            message = {"now_ms": rendered.now_ms(), "at": at.at, "is_playing": at.play is not None, "regions": changed}
+            message = {"now_ms": rendered.now_ms(), "regions": changed}
+            if address.play is not None:
+                # What has come to the end of its range is another page, without a stream that plays.
+                message |= {"at": at.at} if at.play is not None else {"goes_to": at.url(view)}
             yield f"data: {json.dumps(message)}\n\n"
 
 
@@ -197,8 +196,11 @@ def played(address: Address, passed_s: float, now_ms: int) -> Address:
     if address.play is None or address.at is None:
         return address
     at_ms = address.at + round(passed_s * 1000 * address.play)
+    # A moment after the range that was chosen goes on to now.
+    if address.until is not None and address.at <= address.until <= min(at_ms, now_ms):
+        return address.model_copy(update={"at": address.until, "play": None})
     # What has come to now goes on as it comes.
-    return address.model_copy(update={"at": at_ms} if at_ms < now_ms else {"at": None, "play": None})
+    return address.model_copy(update={"at": at_ms} if at_ms < now_ms else {"at": None, "until": None, "play": None})
 
 
 def _digest(html: str) -> str:

@@ -23,7 +23,12 @@ from headroom.schemas.errors import HeadroomError
 
 _CLUSTER = "cluster"
 _NO_CLUSTER = "This page has no settings for a cluster of that name."
-_BACK = {FormName.MOVE: View.MOVES, FormName.FILE: View.MOVES, FormName.BALANCE: View.LEADERS}
+_BACK = {
+    FormName.MOVE: View.MOVES,
+    FormName.FILE: View.MOVES,
+    FormName.BALANCE: View.LEADERS,
+    FormName.MIGRATION: View.MIGRATION,
+}
 # An action whose plan the form has; a plan as a file, and as text.
 _OF, _FILE, _TEXT = "of", "plan_file", "plan"
 _SUBJECT = "The plan"

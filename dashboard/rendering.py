@@ -52,11 +52,15 @@ class Regions(NamedTuple):
     Attributes:
         said: what is read out: tone, sentence and alerts of the headline.
         headline: the headline.
+        views: links to all views at the same moment.
+        times: what leads to other moments; empty for now.
         content: the view.
     """
 
     said: str
     headline: str
+    views: str
+    times: str
     content: str
 
 
@@ -105,6 +109,7 @@ def render_page(site: Site, view: View, address: Address) -> str:
         back=address.of_cluster(View.MOVES),
         clusters=_clusters(site),
         can_act=site.can_act(address),
+        can_migrate=site.can_migrate(address),
         regions=render_regions(site, view, address),
         now_ms=site.clock_ms(),
     )
@@ -134,6 +139,10 @@ def render_regions(site: Site, view: View, address: Address) -> Regions:
         html.escape(printable(said)),
         ENVIRONMENT.get_template("headline.html").render(
             headline=first, is_error=isinstance(first, HeadroomError), said=said, offer=offer
+        ),
+        ENVIRONMENT.get_template("views.html").render(address=address, view=view),
+        ENVIRONMENT.get_template("times.html").render(
+            address=address, view=view, replay_ms=address.replay_ms(site.clock_ms())
         ),
         ENVIRONMENT.get_template("content.html").render(
             blocks=() if isinstance(content, HeadroomError) else content,

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headroom.dashboard.acting.forms import FormName
+from headroom.dashboard.data.kept import keep
 from headroom.dashboard.rendering import render_message
 from headroom.schemas.quantities import IpAddress, machine_address
 
@@ -159,9 +160,7 @@ class Sessions:
         if not self._is_token(token):
             return None
         session = secrets.token_urlsafe(32)
-        self._open[session] = self._clock_s()
-        while len(self._open) > self._MOST:
-            del self._open[next(iter(self._open))]
+        keep(self._open, session, self._clock_s(), self._MOST)
         return session
 
     def is_open(self, headers: Headers) -> bool:

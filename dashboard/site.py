@@ -106,6 +106,10 @@ class Site:
         """Return whether commands on the cluster of an address are carried out; not from what is shown of the past."""
         return self.actions is not None and address.at is None and self.cluster(address) in self._configured
 
+    def can_migrate(self, address: Address) -> bool:
+        """Return whether a migration to the cluster of an address can be begun: it has an origin to come from."""
+        return self.can_act(address) and self.watched(self.cluster(address)).migrates
+
     def offer(self, address: Address, text: str, is_current: bool) -> str | None:
         """Return what a button sends to have a shown command carried out; None if the page does not do that.
 

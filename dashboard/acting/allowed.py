@@ -12,7 +12,7 @@ from pathlib import Path
 from headroom.dashboard.acting.made import MADE_PLAN, MADE_PROPOSAL, Making
 
 # Ids and names; no option, and no path to elsewhere.
-_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_ARGUMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")
 _LONGEST = 2000
 # Name of a plan that somebody has given, in the folder of its action.
 PLAN_FILE = "plan.json"
@@ -72,7 +72,7 @@ ALLOWED: Mapping[tuple[str, ...], CommandRule] = {
     ),
     # Without --drop, which cannot be undone, and without what gives records up: those are for a terminal.
     ("migration", "run"): CommandRule(
-        {"--name": True, "--method": True, "--unless-running": False},
+        {"--name": True, "--method": True, "--router": True, "--until": True, "--unless-running": False},
         most_arguments=50,
         least_arguments=1,
         needs=("--name", "--method"),
@@ -230,12 +230,14 @@ def _rule_of(words: Sequence[str]) -> tuple[int, CommandRule]:
     raise LookupError(words)
 
 
-def allowed_command(text: str, config: str | None) -> AllowedCommand | None:
+def allowed_command(text: str, config: str | None, *, is_part: bool = False) -> AllowedCommand | None:
     """Return a command from its text; None if the page does not carry it out.
 
     Args:
         text: the command as it is shown.
         config: settings file of the cluster. A command with another one is not carried out.
+        is_part: whether words that it needs may be missing, as they come later; then settings file and ``--execute`` do
+            too.
     """
     try:
         # Half characters and what moves a cursor are of no command of Headroom.
@@ -243,10 +245,20 @@ def allowed_command(text: str, config: str | None) -> AllowedCommand | None:
         if not words or words[0] != "headroom":
             return None
         length, rule = _rule_of(words[1:])
-        kept = _own_words(words[1 + length :], rule, config)
+        kept = _own_words(words[1 + length :], rule, config, is_part=is_part)
     except (ValueError, LookupError):
         return None
     return None if kept is None else AllowedCommand((*words[1 : 1 + length], *kept), config)
+
+
+def is_carried_out_itself(words: Sequence[str]) -> bool:
+    """Return whether a command changes something by ``--execute``, and is not carried out by what it makes.
+
+    Raises:
+        LookupError: the page does not carry it out.
+    """
+    rule = _rule_of(words)[1]
+    return rule.looks_first and rule.making is None
 
 
 def is_allowed(command: AllowedCommand) -> bool:
@@ -256,12 +268,14 @@ def is_allowed(command: AllowedCommand) -> bool:
     return allowed_command(own.text, own.config) == own and (command.plan_digest is None or reads_plan)
 
 
-def _own_words(words: Sequence[str], rule: CommandRule, config: str | None) -> list[str] | None:
+def _own_words(words: Sequence[str], rule: CommandRule, config: str | None, *, is_part: bool) -> list[str] | None:
     """Return options and arguments without settings file and ``--execute``; None if there is one that may not be."""
     kept: list[str] = []
     executes, arguments = False, 0
     rest = iter(words)
     for word in rest:
+        if is_part and word in ("--execute", "--config"):
+            return None
         if word == "--execute":
             executes = True
         elif word == "--config":
@@ -284,5 +298,5 @@ def _own_words(words: Sequence[str], rule: CommandRule, config: str | None) -> l
             return None
     # Without it, such a command is one that shows something.
     is_whole = rule.least_arguments <= arguments <= rule.most_arguments and all(one in kept for one in rule.needs)
-    expected = rule.looks_first and rule.making is None
-    return kept if executes == expected and is_whole else None
+    is_expected = executes == (rule.looks_first and rule.making is None)
+    return kept if is_part or (is_expected and is_whole) else None

@@ -1,4 +1,4 @@
-"""Forms of the page that make a command: a move, and a proposal of a balance."""
+"""Forms of the page that make a command: a move, a proposal of a balance, and a migration."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command
+from headroom.dashboard.acting.allowed import AllowedCommand, allowed_command, is_carried_out_itself
+from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.migrations import METHODS, MigrationMethod
 from headroom.schemas.text import printable
 
 
@@ -17,24 +19,40 @@ class FormField(NamedTuple):
     """One field of a form.
 
     Attributes:
-        option: option of the command that it gives.
+        option: option of the command that it gives; without dashes it gives arguments.
         label: what it is called.
         hint: what may be written there; empty for one that is ticked.
+        choices: what may be chosen there, the usual one first; empty: any text.
+        is_list: whether each of its values, which commas part, is given by itself.
     """
 
     option: str
     label: str
     hint: str = ""
+    choices: Sequence[str] = ()
+    is_list: bool = False
 
     @property
     def name(self) -> str:
         """Return its key in an address."""
-        return self.option.removeprefix("--").replace("-", "_")
+        return self.option.removeprefix("--").replace("-", "_").lower()
 
     @property
     def is_flag(self) -> bool:
         """Return whether it is ticked, and has no text."""
         return not self.hint
+
+    @property
+    def is_argument(self) -> bool:
+        """Return whether it gives arguments, and no option."""
+        return not self.option.startswith("--")
+
+    def words(self, value: str) -> list[str]:
+        """Return the words of the command that a value gives."""
+        if self.is_flag:
+            return [self.option]
+        values = [one.strip() for one in value.split(",")] if self.is_list else [value]
+        return [word for one in values for word in ([one] if self.is_argument else [self.option, one])]
 
 
 class FormGroup(NamedTuple):
@@ -55,6 +73,8 @@ class ActionForm:
         submit: text of its button.
         groups: its fields.
         needs: names of fields of which at least one is given; empty: none has to be.
+        requires: names of fields that are all given.
+        always: words that the command has whatever is filled in.
         takes_plan: whether a plan is given with it.
     """
 
@@ -64,6 +84,8 @@ class ActionForm:
     submit: str
     groups: Sequence[FormGroup]
     needs: Sequence[str] = ()
+    requires: Sequence[str] = ()
+    always: Sequence[str] = ()
     takes_plan: bool = False
 
     def command(self, values: Mapping[str, str], config: str | None, plan_digest: str | None = None) -> AllowedCommand:
@@ -77,8 +99,9 @@ class ActionForm:
         Raises:
             HeadroomError: there is no such field, or a value that no option can have.
         """
-        fields = {field.name: field for group in self.groups for field in group.fields}
+        fields = {field.name: field for field in self._fields()}
         words: list[str] = []
+        given: set[str] = set()
         for name, text in values.items():
             field, value = fields.get(name), text.strip()
             if field is None:
@@ -86,35 +109,53 @@ class ActionForm:
                 raise HeadroomError(printable(name), rule, f"There are: {', '.join(fields)}.")
             if not value:
                 continue
-            given = [field.option] if field.is_flag else [field.option, value]
-            if self._read([*words, *given], config) is None:
+            further = field.words(value)
+            if self._read([*words, *further], config, is_part=True) is None:
                 raise HeadroomError(field.label, "has a value that no option can have", f"Write {field.hint}.")
-            words += given
-        if self.needs and not any(fields[name].option in words for name in self.needs):
+            words += further
+            given.add(name)
+        missing = next((fields[name] for name in self.requires if name not in given), None)
+        if missing is not None:
+            raise HeadroomError(missing.label, "is not filled in", f"Write {missing.hint}.")
+        if self.needs and given.isdisjoint(self.needs):
             wanted = ", ".join(fields[name].label.lower() for name in self.needs)
             raise HeadroomError(self.title, "says nothing of what is wanted", f"Fill in one of: {wanted}.")
-        command = self._read(words, config)
+        command = self._read([*words, *self.always], config)
         if command is None:
             raise HeadroomError(self.title, "has more text than a command can have", "Name fewer topics.")
         return replace(command, plan_digest=plan_digest)
 
-    def _read(self, words: Sequence[str], config: str | None) -> AllowedCommand | None:
-        return allowed_command(shlex.join(["headroom", *self.words, *words]), config)
+    def _fields(self) -> list[FormField]:
+        return [field for group in self.groups for field in group.fields]
+
+    def _read(self, words: Sequence[str], config: str | None, *, is_part: bool = False) -> AllowedCommand | None:
+        executes = ["--execute"] * (not is_part and is_carried_out_itself(self.words))
+        return allowed_command(shlex.join(["headroom", *self.words, *words, *executes]), config, is_part=is_part)
 
     def values(self, command: AllowedCommand) -> dict[str, str] | None:
         """Return the values of a command by name of the field; None if it is not of this form."""
         if command.words[: len(self.words)] != self.words or self.takes_plan is (command.plan_digest is None):
             return None
-        fields = {field.option: field for group in self.groups for field in group.fields}
-        values: dict[str, str] = {}
+        fields = {field.option: field for field in self._fields()}
+        argument = next((field for field in self._fields() if field.is_argument), None)
+        values: dict[str, list[str]] = {}
         rest = iter(command.words[len(self.words) :])
         for word in rest:
+            if word in self.always:
+                continue
             field = fields.get(word)
-            if field is None:
+            if field is not None:
+                values.setdefault(field.name, []).append("on" if field.is_flag else next(rest))
+            elif argument is not None and not word.startswith("--"):
+                values.setdefault(argument.name, []).append(word)
+            else:
                 # Of an alert, which may have other options.
                 return None
-            values[field.name] = "on" if field.is_flag else next(rest)
-        return values
+        return {name: ",".join(own) for name, own in values.items()}
+
+
+def _with_first(choices: Sequence[str], first: str) -> Sequence[str]:
+    return [first, *(one for one in choices if one != first)]
 
 
 _TOPICS = FormField("--topics", "Topics", "names such as orders,payments; empty: all")
@@ -135,6 +176,7 @@ class FormName(str, Enum):
     MOVE = "move"
     FILE = "file"
     BALANCE = "balance"
+    MIGRATION = "migration"
 
 
 FORMS: Mapping[FormName, ActionForm] = {
@@ -197,5 +239,49 @@ FORMS: Mapping[FormName, ActionForm] = {
                 ),
             ),
         ),
+    ),
+    FormName.MIGRATION: ActionForm(
+        "New migration",
+        "Where each partition would switch from the origin to this cluster and when, who has yet to read the origin, "
+        "what retention deletes before, and what forbids it, is shown. Nothing is changed before you have seen it.",
+        ("migration", "run"),
+        "Show the migration",
+        (
+            FormGroup(
+                "What migrates",
+                (
+                    FormField("TOPIC", "Topics", "names of the origin such as orders,payments", is_list=True),
+                    FormField("--name", "Name", "any name for this migration, such as move"),
+                    FormField(
+                        "--method",
+                        "Method",
+                        "how records get here: drained, producers are moved by hand; routed, by headroom.routing; "
+                        "mirrored, by MirrorMaker 2; linked, with the same offsets",
+                        _with_first(METHODS, MigrationMethod.DRAINED.value),
+                    ),
+                    FormField(
+                        "--router",
+                        "Routers that have to agree",
+                        "of the method routed: names such as shop-1,billing-1",
+                        is_list=True,
+                    ),
+                ),
+            ),
+            FormGroup(
+                "How far",
+                (
+                    FormField(
+                        "--until",
+                        "Until",
+                        "started: this cluster is in use; migrated: the origin is at its end offsets; aged: retention "
+                        "has deleted all before them",
+                        _with_first([goal.value for goal in RunGoal], RunGoal.MIGRATED.value),
+                    ),
+                ),
+            ),
+        ),
+        requires=("topic", "name", "method"),
+        # Nobody ends the run of another unawares.
+        always=("--unless-running",),
     ),
 }

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from headroom.dashboard.data.kept import keep
 from headroom.dashboard.data.open_tables import OpenTables
+from headroom.planning.reassignments.run.journal import options_of_text
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.streaming.delta.query import sql_text
 
@@ -41,6 +43,24 @@ _STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY {order}at_ms, run_id
 _COUNT_SQL = "SELECT count(*) AS steps, array_agg(DISTINCT command) AS commands FROM data WHERE {condition}"
 _RATES_SQL = """SELECT DISTINCT subject, "after" FROM data
     WHERE {condition} AND step = 'rate' AND state IN ('intended', 'done')"""
+_PROGRESS_SQL = """SELECT
+        first_value("after" ORDER BY seq) FILTER (WHERE step = 'run' AND state = 'intended') AS options,
+        count(DISTINCT CASE WHEN step = 'finish' THEN subject END) AS finished
+    FROM data WHERE {condition}"""
+
+
+class RunProgress(NamedTuple):
+    """How far a run of a plan is, by the journal.
+
+    Attributes:
+        finished: partitions whose reassignment has ended.
+        partitions: partitions of its plan; None if the journal does not have them, as the next one.
+        batches: batches of its plan.
+    """
+
+    finished: int
+    partitions: int | None
+    batches: int | None
 
 
 class StepCount(NamedTuple):
@@ -110,6 +130,22 @@ class JournalReader:
 
         return self._kept(("count", condition), read)
 
+    def progress(self, cluster: str, run_id: str) -> RunProgress:
+        """Return how far a run of a plan on a cluster is.
+
+        Raises:
+            HeadroomError: the journal exists but cannot be read.
+        """
+        condition = f'"cluster" = {sql_text(cluster)} AND run_id = {sql_text(run_id)}'
+
+        def read() -> RunProgress:
+            rows = self._tables.rows(ACTION_JOURNAL, _PROGRESS_SQL.format(condition=condition)) or [{}]
+            options = options_of_text(rows[0].get("options"))
+            sizes = [value if isinstance(value := options.get(key), int) else None for key in ("partitions", "batches")]
+            return RunProgress(rows[0].get("finished") or 0, *sizes)
+
+        return self._kept(("progress", condition), read)
+
     def rates(self, condition: str) -> list[tuple[str, str | None]]:
         """Return subject and value of each rate that was set, or was to be, by steps of a condition.
 
@@ -157,10 +193,7 @@ class JournalReader:
         found = read()
         if version is not None:
             with self._lock:
-                self._known.pop(key, None)
-                self._known[key] = version, found
-                while len(self._known) > _KEPT:
-                    del self._known[next(iter(self._known))]
+                keep(self._known, key, (version, found), _KEPT)
         return found
 
     def _read(self, cluster: str, at_ms: int) -> NewestRuns:

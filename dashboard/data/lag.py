@@ -7,9 +7,9 @@ from functools import partial
 
 from headroom.dashboard.data.moment import in_range
 from headroom.dashboard.data.open_tables import OpenTables
-from headroom.dashboard.data.timeline import TickRange
+from headroom.dashboard.data.timeline import TickRange, range_records
 from headroom.schemas.records import record
-from headroom.schemas.tables import REPLICATION_LAG
+from headroom.schemas.tables import REASSIGNMENT_PROGRESS, REPLICATION_LAG
 
 # Most points of time of a heat map.
 MOST_TIMES = 60
@@ -76,6 +76,26 @@ def lag_history(tables: OpenTables, ticks: TickRange) -> list[FollowerLag]:
     """
     sql = _HISTORY_SQL.format(condition=ticks.condition, first_ms=ticks.first_ms, step_ms=part_ms(ticks))
     return tables.records(REPLICATION_LAG, sql, partial(record, FollowerLag))
+
+
+_FROZEN_SQL = """SELECT broker, tick_ms - (tick_ms - {first_ms}) % {step_ms} AS at_ms, max(frozen) AS frozen
+    FROM (SELECT adding_replica AS broker, leader, tick_ms, count(*) AS frozen FROM data
+        WHERE {condition} AND frozen AND lag_gauge_offsets IS NOT NULL GROUP BY adding_replica, leader, tick_ms)
+    GROUP BY 1, 2"""
+
+
+def frozen_history(tables: OpenTables, ticks: TickRange) -> dict[tuple[int, int], int]:
+    """Return how many gauges of new replicas were frozen while the real lag changed, at most from one broker.
+
+    Returns:
+        Their number by broker and begin of a part of the range, as of ``lag_history``; a part without one is left out.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    sql = _FROZEN_SQL.format(condition=ticks.condition, first_ms=ticks.first_ms, step_ms=part_ms(ticks))
+    rows = range_records(tables, ticks, REASSIGNMENT_PROGRESS, sql, dict)
+    return {(row["broker"], row["at_ms"]): row["frozen"] for row in rows}
 
 
 def part_ms(ticks: TickRange) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
+from headroom.dashboard.data.kept import keep
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.operations.throttles.expected_finish import ExpectedFinish, finish_sql
 from headroom.planning.elections.summary import ElectionPlanSummary
@@ -216,18 +217,16 @@ class MomentReader:
         """
         key, version = (cluster, tick_ms), self._tables.version(REASSIGNMENT_PROGRESS)
         with self._lock:
-            known = self._kept.pop(key, None)
+            known = self._kept.get(key)
             if known is not None:
-                self._kept[key] = known
+                keep(self._kept, key, known, _KEPT)
                 # What is committed now is of other ticks.
                 is_past = self._newest_ms.get(cluster, 0) - tick_ms >= LATE_MS and known[1].is_whole
                 if is_past or known[0] == version:
                     return known[1]
         moment = self._read_moment(cluster, tick_ms)
         with self._lock:
-            self._kept[key] = version, moment
-            while len(self._kept) > _KEPT:
-                del self._kept[next(iter(self._kept))]
+            keep(self._kept, key, (version, moment), _KEPT)
         return moment
 
     def leaders(self, cluster: str, at_ms: int) -> LeaderMoment | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from headroom.dashboard.data.history import ThrottlePoint, throttle_history
+from headroom.dashboard.data.kept import keep
 from headroom.dashboard.data.moment import LATE_MS
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.data.timeline import ProgressPoint, TickRange, progress_history
@@ -103,8 +104,6 @@ class PointReader:
     def _kept_of(self, key: Hashable) -> _KeptPoints:
         """Return what is kept of a chart, nothing at first; the charts that were asked for longest ago are dropped."""
         with self._lock:
-            kept = self._kept.pop(key, None) or _KeptPoints((), 0, 0, threading.Lock())
-            self._kept[key] = kept
-            while len(self._kept) > _KEPT:
-                del self._kept[next(iter(self._kept))]
+            kept = self._kept.get(key) or _KeptPoints((), 0, 0, threading.Lock())
+            keep(self._kept, key, kept, _KEPT)
             return kept

@@ -8,7 +8,7 @@ let said = "";
 // This machine's clock may differ from the server's.
 let aheadMs = Date.now() - Number(body.dataset.nowMs);
 let lastAnswerMs = Date.now();
-const [LATE_MS, AGAIN_MS] = [15000, 2000];
+const [LATE_MS, AGAIN_MS, REST_MS] = [15000, 2000, 150];
 
 function age(ms) {
   const s = Math.max(0, Math.round((Date.now() - aheadMs - ms) / 1000));
@@ -46,11 +46,11 @@ function readOut(part, html) {
   return true;
 }
 
-// Replaces a part, unless somebody is selecting text in it; what was open or had the focus stays so.
+// Replaces a part, unless somebody is selecting text in it, or presses something; what was open or had the focus stays so.
 function replace(part, html) {
   if (part.id === "said") return readOut(part, html);
   const selection = getSelection();
-  if (selection && !selection.isCollapsed && part.contains(selection.anchorNode)) return false;
+  if (part.querySelector(":active") || (selection && !selection.isCollapsed && part.contains(selection.anchorNode))) return false;
   const open = new Map([...part.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
   const scrolled = [...part.querySelectorAll(".scroll")].map((s) => [s.getAttribute("aria-labelledby"), s.scrollLeft, s.scrollTop]);
   const focused = part.contains(document.activeElement) ? pathTo(document.activeElement) : null;
@@ -68,6 +68,7 @@ function replace(part, html) {
 }
 
 function pathTo(element) {
+  if (element.id) return `#${CSS.escape(element.id)}`;
   const key = ["post", "run", "copy"].find((name) => element.dataset[name]);
   if (key) return `[data-${key}="${CSS.escape(element.dataset[key])}"]`;
   if (element.getAttribute("href")) return `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
@@ -85,7 +86,7 @@ function show(regions) {
   }
 }
 
-let source;
+let source, scrubbing;
 
 // Browsers open six connections to a host, so a page that nobody sees gives its own up. It goes on from where it was.
 function follow() {
@@ -97,7 +98,8 @@ function follow() {
     lastAnswerMs = Date.now();
     aheadMs = lastAnswerMs - message.now_ms;
     show(message.regions);
-    if ("is_playing" in message) played(message);
+    if (message.goes_to) location.assign(message.goes_to);
+    else if (message.at) moveTo({ at: message.at });
   };
   source.addEventListener("end", (event) => {
     source.close();
@@ -111,22 +113,24 @@ function follow() {
 // The time in which nobody sees the page is not lost.
 document.addEventListener("visibilitychange", () => { lastAnswerMs = Date.now(); follow(); });
 
-// A time that is played goes on in the address too, so that stopping, reloading or sending it keeps the moment.
-function played(message) {
-  const stop = document.querySelector("[data-stop]");
-  if (!stop) return;
-  const [playing, stopped, events] = [location, stop.href, body.dataset.events].map((url) => new URL(url, location));
-  if (!message.is_playing) {
-    stopped.searchParams.delete("at");
-    return location.assign(stopped);
-  }
-  for (const url of [playing, stopped, events]) url.searchParams.set("at", message.at);
-  history.replaceState(null, "", playing);
-  stop.href = stopped;
+// The moment that is shown goes on in the address too, so that stopping, reloading or sending it keeps it.
+function moveTo(keys) {
+  const [shown, events] = [location, body.dataset.events].map((url) => new URL(url, location));
+  for (const url of [shown, events]) for (const [key, value] of Object.entries(keys)) url.searchParams.set(key, value);
+  history.replaceState(null, "", shown);
   body.dataset.events = events;
   const input = document.querySelector("#controls [name=at]");
-  if (input !== document.activeElement) input.value = new Date(message.at).toISOString().slice(0, 19);
+  if (input !== document.activeElement) input.value = new Date(keys.at).toISOString().slice(0, 19);
 }
+
+// The range stays, whatever moment of it is gone to. What is shown follows once the bar rests.
+document.addEventListener("input", (event) => {
+  if (event.target.id !== "scrub") return;
+  moveTo({ at: event.target.value * 1000, until: event.target.max * 1000 });
+  if (source) source.close();
+  clearTimeout(scrubbing);
+  scrubbing = setTimeout(follow, REST_MS);
+});
 
 function tick() {
   writeTimes(document);
@@ -167,7 +171,8 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 
 // Addresses are the page's state, so that each can be sent to somebody else.
 function go(form) {
-  const url = new URL(form.dataset.keep, location.origin);
+  const url = new URL(location);
+  url.searchParams.delete("page");
   for (const [name, value] of new FormData(form)) {
     if (name === "at" && value) url.searchParams.set("at", String(Date.parse(`${value}Z`)));
     else if (value) url.searchParams.set(name, value);
@@ -189,9 +194,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("submit", (event) => {
   event.preventDefault();
-  const form = event.target;
-  if (form.dataset.keep) go(form);
-  else if (form.dataset.choose) choose(form);
+  (event.target.dataset.choose ? choose : go)(event.target);
 });
 
 // What a form makes is chosen; a file is sent as its text.
@@ -207,6 +210,9 @@ async function choose(form) {
     // Browsers do not read a file that was changed since it was chosen.
     return say("The file cannot be read any more: choose it again.");
   }
+  // Back from what it makes, it has what was filled in; a plan is too long for an address.
+  const kept = Object.entries(values).filter(([name, value]) => value && !name.startsWith("plan"));
+  history.replaceState(null, "", `?${new URLSearchParams([["cluster", form.dataset.cluster], ...kept])}`);
   post(form.querySelector("[type=submit]"), form.dataset.choose, { cluster: form.dataset.cluster, values });
 }
 
@@ -234,10 +240,7 @@ async function post(button, path, content) {
   posted.delete(key);
 }
 
-function say(text) {
-  said = text;
-  tick();
-}
+function say(text) { said = text; tick(); }
 
 if (zone) zone.hidden = false;
 follow();

@@ -368,7 +368,34 @@ class AlertCard:
     quieting: Sequence[str] = ()
 
 
-Block = Paragraph | Commands | Facts | Chart | HeatMap | DataTable | AlertCard
+@dataclass(frozen=True)
+class RunningMove:
+    """A move in flight, with what can be done about it.
+
+    Attributes:
+        title: its command, and who began it.
+        state: which process carries it out.
+        tone: whether one does.
+        facts: how far it is.
+        throttle_url: address at which another throttle is tried and set.
+        bounds: between which rates.
+        commands: commands that end it, or take it back.
+        action_url: address of the action that carries it out; None if it was not begun on this page.
+        stops: whether that action can be asked to stop.
+    """
+
+    title: str
+    state: str
+    tone: Tone
+    facts: Facts
+    throttle_url: str
+    bounds: str
+    commands: Sequence[Commands]
+    action_url: str | None = None
+    stops: bool = False
+
+
+Block = Paragraph | Commands | Facts | Chart | HeatMap | DataTable | AlertCard | RunningMove
 
 
 def tables_of(blocks: Sequence[Block]) -> list[DataTable]:

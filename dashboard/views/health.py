@@ -82,15 +82,14 @@ def _stale_after_s(site: Site, cluster: str) -> Mapping[str, float]:
     watched = site.watched(cluster)
     fresh_s = fresh_ms(watched.settings) / 1000
     from_silver = [REPLICATION_LAG, MESSAGES, FETCHER_LAG, BYTES_PER_SEC]
-    migrates = bool(watched.settings.migration.origin.bootstrap_servers)
-    if migrates:
+    if watched.migrates:
         from_silver.append(MIGRATION_OFFSETS)
     return {
         THROTTLE_HEADROOM.path: fresh_s,
         LEADER_IMBALANCE.path: watched.balances_stale_after_s(),
         BROKER_LOAD.path: watched.loads_stale_after_s(),
         **{table.path: watched.records_stale_after_s() for table in from_silver},
-        **({MIGRATION_PROGRESS.path: fresh_s} if migrates else {}),
+        **({MIGRATION_PROGRESS.path: fresh_s} if watched.migrates else {}),
     }
 
 

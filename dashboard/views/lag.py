@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from headroom.dashboard.address import Address
-from headroom.dashboard.data.lag import MOST_TIMES, FollowerLag, PairLag, lag_history, pair_lags, part_ms
+from headroom.dashboard.data.lag import (
+    MOST_TIMES,
+    FollowerLag,
+    PairLag,
+    frozen_history,
+    lag_history,
+    pair_lags,
+    part_ms,
+)
 from headroom.dashboard.data.timeline import TickRange
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import (
@@ -34,6 +42,7 @@ _COLUMNS = (
     DataColumn("behind", "behind", Kind.NUMBER),
     DataColumn("unknown", "gauge unknown", Kind.NUMBER),
     DataColumn("missing", "without a gauge", Kind.NUMBER),
+    DataColumn("frozen", "gauge frozen", Kind.NUMBER),
     DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
     DataColumn("lag_offsets", "sum of lags, offsets", Kind.NUMBER),
 )
@@ -43,15 +52,18 @@ _HISTORY_COLUMNS = (
     DataColumn("greatest_lag_offsets", "greatest lag, offsets", Kind.NUMBER),
     DataColumn("unknown", "gauge unknown", Kind.NUMBER),
     DataColumn("missing", "without a gauge", Kind.NUMBER),
+    DataColumn("frozen", "gauge frozen", Kind.NUMBER),
 )
 # Brokers of a heat map along each side: those that are furthest behind.
 _MOST_BROKERS = 40
 # Least lags of the levels above 0, offsets.
 _LEVELS = (1, 100, 1_000, 10_000, 100_000)
-_UNKNOWN, _MISSING = "?", "×"
+_UNKNOWN, _MISSING, _FROZEN = "?", "×", "F"
 _LEGEND = (
     f"Darker: further behind, from {_LEVELS[0]}, {', '.join(f'{level:,}' for level in _LEVELS[1:])} offsets on. "
-    f"{_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. Empty: nothing is fetched, or no tick."
+    f"Hatched, with a letter: unknown. {_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. "
+    f"{_FROZEN}: a gauge is frozen while the real lag changes: the greatest is unknown. ≥: beside such replicas "
+    "others have a number. Empty: nothing is fetched, or no tick."
 )
 
 
@@ -72,38 +84,49 @@ def lag(site: Site, address: Address) -> Sequence[Block]:
     pairs = pair_lags(site.tables, cluster, tick_ms)
     last_ms = tick_ms if address.at is None else address.at
     ticks = TickRange(cluster, last_ms - address.span * 1000, last_ms)
-    history = lag_history(site.tables, ticks)
+    history, frozen_then = lag_history(site.tables, ticks), frozen_history(site.tables, ticks)
+    frozen = _frozen_at(site, cluster, tick_ms)
     note = (
         f"Read at {moment_text(tick_ms)}. Kafka's gauge is gone for seconds after a leader switch, and stands still "
         "while a throttle keeps a replica waiting: see Moves for the real lag of what moves."
     )
     stale_after_s = site.watched(cluster).records_stale_after_s()
     of_then = stale("Lag was last read", tick_ms, site.shown_ms(address), stale_after_s)
-    rows = [_row(pair, is_stale=bool(of_then)) for pair in pairs]
+    rows = [_row(pair, frozen[pair.broker, pair.source_broker], is_stale=bool(of_then)) for pair in pairs]
     return [
         *of_then,
-        _over_time(history, ticks),
-        _by_source(pairs, tick_ms),
+        _over_time(history, frozen_then, ticks),
+        _by_source(pairs, frozen, tick_ms),
         DataTable("lag", "Replication lag by brokers", _COLUMNS, rows, "No broker fetches.", note),
     ]
 
 
-def _row(pair: PairLag, *, is_stale: bool) -> Row:
-    state = "behind" if pair.behind else "unknown" if pair.unknown or pair.missing else "in step"
+def _frozen_at(site: Site, cluster: str, tick_ms: int) -> Counter[tuple[int, int | None]]:
+    """Return how many gauges are frozen at a tick, by follower and source broker."""
+    replicas = site.moments.moment(cluster, tick_ms).replicas
+    # One that is gone, or -1, is counted as that.
+    known = (one for one in replicas if one.frozen and one.lag_gauge_offsets is not None)
+    return Counter((one.adding_replica, one.leader) for one in known)
+
+
+def _row(pair: PairLag, frozen: int, *, is_stale: bool) -> Row:
+    state = "behind" if pair.behind else "unknown" if pair.unknown or pair.missing or frozen else "in step"
     # The table has 0 as the sum of no known gauge.
     known_sum = None if pair.greatest_lag_offsets is None else pair.lag_offsets
-    return {**vars(pair), "lag_offsets": known_sum, "state": "unknown" if is_stale else state}
+    return {**vars(pair), "lag_offsets": known_sum, "frozen": frozen, "state": "unknown" if is_stale else state}
 
 
-def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:
+def _over_time(history: Sequence[FollowerLag], frozen_then: Mapping[tuple[int, int], int], ticks: TickRange) -> HeatMap:
     step_ms = part_ms(ticks)
     times_ms = [ticks.first_ms + number * step_ms for number in range(MOST_TIMES)]
     cells: dict[int, dict[int, HeatCell]] = defaultdict(dict)
     for one in history:
-        title = f"broker {one.broker}, {clock_text(one.at_ms)}: {_said(one)}"
-        cells[one.broker][one.at_ms] = _cell(one, title, with_number=False)
+        frozen = frozen_then.get((one.broker, one.at_ms), 0)
+        title = f"broker {one.broker}, {clock_text(one.at_ms)}: {_said(one, frozen)}"
+        cells[one.broker][one.at_ms] = _cell(one, frozen, title, with_number=False)
     brokers, left_out = _furthest((one.broker, one.greatest_lag_offsets) for one in history)
-    table = DataTable("history", "Greatest lag, by time", _HISTORY_COLUMNS, [vars(one) for one in history[::-1]])
+    rows = [{**vars(one), "frozen": frozen_then.get((one.broker, one.at_ms), 0)} for one in history[::-1]]
+    table = DataTable("history", "Greatest lag, by time", _HISTORY_COLUMNS, rows)
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     return HeatMap(
         f"Greatest lag of each follower, {lasts} to {clock_text(ticks.last_ms)}",
@@ -117,7 +140,7 @@ def _over_time(history: Sequence[FollowerLag], ticks: TickRange) -> HeatMap:
     )
 
 
-def _by_source(pairs: Sequence[PairLag], tick_ms: int) -> HeatMap:
+def _by_source(pairs: Sequence[PairLag], frozen: Counter[tuple[int, int | None]], tick_ms: int) -> HeatMap:
     followers, left_out = _furthest((pair.broker, pair.greatest_lag_offsets) for pair in pairs)
     sources, more_left_out = _furthest((pair.source_broker, pair.greatest_lag_offsets) for pair in pairs)
     by_pair = {(pair.broker, pair.source_broker): pair for pair in pairs}
@@ -125,14 +148,20 @@ def _by_source(pairs: Sequence[PairLag], tick_ms: int) -> HeatMap:
         [
             HeatCell()
             if (pair := by_pair.get((broker, source))) is None
-            else _cell(pair, f"broker {broker} from broker {source}: {_said(pair)}", with_number=True)
+            else _cell(
+                pair,
+                count := frozen[broker, source],
+                f"broker {broker} from broker {source}: {_said(pair, count)}",
+                with_number=True,
+            )
             for source in sources
         ]
         for broker in followers
     ]
     title = f"Greatest lag of followers by the broker that they fetch from, at {clock_text(tick_ms)}"
     names = [str(source) for source in sources]
-    return HeatMap(title, "follower", [str(one) for one in followers], names, cells, None, left_out or more_left_out)
+    note = f"{_LEGEND}{left_out or more_left_out}"
+    return HeatMap(title, "follower", [str(one) for one in followers], names, cells, None, note)
 
 
 def _furthest(lags: Iterable[tuple[int, int | None]]) -> tuple[list[int], str]:
@@ -152,19 +181,22 @@ def _furthest(lags: Iterable[tuple[int, int | None]]) -> tuple[list[int], str]:
     return sorted(furthest), f" The {len(furthest)} furthest behind{or_unknown}; {more} more are in the table."
 
 
-def _said(one: PairLag | FollowerLag) -> str:
+def _said(one: PairLag | FollowerLag, frozen: int) -> str:
     offsets = one.greatest_lag_offsets
-    said = ["no known lag" if offsets is None else f"{offsets:,} offsets"]
+    said = ["no known lag" if offsets is None or frozen else f"{offsets:,} offsets"]
     if one.unknown:
         said.append(f"{one.unknown:,} unknown")
     if one.missing:
         said.append(f"{one.missing:,} without a gauge")
+    if frozen:
+        said.append(f"{frozen:,} whose gauge is frozen")
     return ", ".join(said)
 
 
-def _cell(one: PairLag | FollowerLag, title: str, *, with_number: bool) -> HeatCell:
-    offsets = one.greatest_lag_offsets
-    letters = _UNKNOWN * bool(one.unknown) + _MISSING * bool(one.missing)
-    number = f"{offsets:,}" if with_number and offsets is not None else ""
+def _cell(one: PairLag | FollowerLag, frozen: int, title: str, *, with_number: bool) -> HeatCell:
+    # The greatest gauge may be a frozen one, which says nothing of the lag.
+    offsets = None if frozen else one.greatest_lag_offsets
+    letters = _UNKNOWN * bool(one.unknown) + _MISSING * bool(one.missing) + _FROZEN * bool(frozen)
+    number = f"{'≥' * bool(letters)}{offsets:,}" if with_number and offsets is not None else ""
     level = None if offsets is None else sum(offsets >= least for least in _LEVELS)
     return HeatCell(level, f"{number} {letters}".strip(), title)

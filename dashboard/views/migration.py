@@ -12,6 +12,7 @@ from headroom.dashboard.data.migrations import migrations_at
 from headroom.dashboard.data.moment import moment_after
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone, stale
+from headroom.dashboard.views.runs import carried_out_now
 from headroom.operations.evaluation import fresh_ms
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.planning.migration.progress.removal import known_readers_left, readers_left, unplaced_readers
@@ -66,7 +67,7 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
     cluster, at_ms = site.cluster(address), site.at_ms(address)
     migrations = migrations_at(site.tables, site.moments, cluster, at_ms)
     if migrations is None:
-        return [Paragraph(_empty_text(cluster))]
+        return [*carried_out_now(site, address), Paragraph(_empty_text(cluster))]
     tick_ms, partitions = migrations
     by_name = _by_name(partitions)
     rows = sorted(
@@ -86,7 +87,7 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
         columns = [replace(column, tones={}) for column in _COLUMNS]
     commands = _commands(by_name, site.watched(cluster).config) if address.at is None and not of_then else []
     table = DataTable("migration", "Partitions", columns, shown, "No partition matches.", note)
-    return [*of_then, *summaries, table, *commands]
+    return [*carried_out_now(site, address), *of_then, *summaries, table, *commands]
 
 
 def _of_then(site: Site, address: Address, tick_ms: int) -> list[Paragraph]:
@@ -104,7 +105,8 @@ def _empty_text(cluster: str) -> str:
     return (
         f"No topic migrates to cluster {cluster}. A migration begins with [migration.origin] in headroom.toml, which "
         "names the cluster to come from; headroom migration plan TOPIC shows when each partition would switch and what "
-        "forbids it, and headroom migration run TOPIC --name NAME --method METHOD --execute carries it out."
+        "forbids it, and headroom migration run TOPIC --name NAME --method METHOD --execute carries it out. So does a "
+        "form of this page, where it carries out commands."
     )
 
 

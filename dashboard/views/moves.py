@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.recommendations.commands import changing_command
-from headroom.dashboard.address import Address
+from headroom.dashboard.acting.actions import ChosenAction
+from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.moment import ClusterMoment, NewReplica, moment_after
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import NO_TICK, Block, Commands, DataColumn, DataTable, Kind, Row, Tone
+from headroom.dashboard.views.blocks import (
+    NO_TICK,
+    Block,
+    Commands,
+    DataColumn,
+    DataTable,
+    Facts,
+    Kind,
+    Row,
+    RunningMove,
+    Term,
+    Tone,
+)
 from headroom.dashboard.views.headline import bottleneck_text
-from headroom.dashboard.views.runs import carried_out_now
+from headroom.dashboard.views.runs import carried_out_now, moving_action, taking_back, unfinished_moves
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.reassigned import before_of, target_of
-from headroom.schemas.text.amounts import clock_text
+from headroom.schemas.text.amounts import UNKNOWN, clock_text, moment_text, percent_text, rate_text
+from headroom.streaming.store.single_instance import run_job, running_process
 
 STATE_TONES = {
     "in_sync": Tone.GOOD,
@@ -47,7 +62,10 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     Raises:
         HeadroomError: a table cannot be read.
     """
-    moment, running = site.moment(address), carried_out_now(site, address)
+    moment = site.moment(address)
+    running: list[Block] = [] if address.at is not None else [*_running(site, address, moment)]
+    is_under_way = bool(running)
+    running += carried_out_now(site, address)
     if moment is None:
         return [*running, NO_TICK]
     rows = [row for row in _rows(moment) if address.shows(row["topic"], row["state"])]
@@ -59,10 +77,88 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     if moment.is_moving and not moment.replicas:
         empty = "No new replica of the running reassignment is in the tables yet."
     blocks: list[Block] = [*running, DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
-    if moment.is_moving and address.at is None:
-        config = site.watched(site.cluster(address)).config
-        blocks.append(Commands("Cancel all running moves", [changing_command(["reassign cancel --all"], config)]))
+    if moment.is_moving and address.at is None and not is_under_way:
+        blocks.append(_cancelling(site, address))
     return blocks
+
+
+def _cancelling(site: Site, address: Address) -> Commands:
+    config = site.watched(site.cluster(address)).config
+    return Commands("Cancel all running moves", [changing_command(["reassign cancel --all"], config)])
+
+
+def _running(site: Site, address: Address, moment: ClusterMoment | None) -> Iterator[RunningMove]:
+    """Yield the moves in flight: runs that have not ended, and an action of this page that has not begun its run yet.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    own, unfinished = moving_action(site, address), unfinished_moves(site, address)
+    rate, bounds = _throttle_bounds(site, address, moment)
+    throttle_url = address.url(View.THROTTLES, rate=rate, page=None, sort=None)
+    if own is not None and not unfinished:
+        title, state = f"{own.text} begins", "It has changed nothing yet."
+        yield RunningMove(title, state, Tone.QUIET, Facts(_said_by(own)), throttle_url, bounds, [], *_action_of(own))
+    process = running_process(site.settings.store, run_job(site.cluster(address))) if unfinished else None
+    for number, run in enumerate(unfinished):
+        title = f"{run['command']} {run['run_id']}, begun at {moment_text(run['began_ms'])} by {run['by']}"
+        done, back = _done(site, address, run["run_id"]), taking_back(site, address, run["run_id"])
+        # One run at a time changes a cluster: the others were interrupted.
+        if number > 0 or (own is None and process is None):
+            state = "No process of this machine carries it on: it was interrupted, or runs elsewhere."
+            yield RunningMove(title, state, Tone.UNKNOWN, Facts(done), throttle_url, bounds, [back])
+            continue
+        state = "Carried out by this page."
+        if own is None:
+            state = f"Carried out by {process}: Ctrl-C there stops it after the current batch."
+        facts = Facts([*_said_by(own), *done, *_copied(moment)])
+        later = replace(back, lead=f"Once it has stopped: {back.lead[0].lower()}{back.lead[1:]}")
+        commands = [_cancelling(site, address), later]
+        yield RunningMove(title, state, Tone.GOOD, facts, throttle_url, bounds, commands, *_action_of(own))
+
+
+def _said_by(action: ChosenAction | None) -> list[Term]:
+    """Return the last line of what a move prints: its batch, and how far that is."""
+    lines = [] if action is None else [line.strip() for line in action.output.splitlines() if line.strip()]
+    return [Term("It says", lines[-1])] if lines else []
+
+
+def _action_of(action: ChosenAction | None) -> tuple[str | None, bool]:
+    return (None, False) if action is None else (f"/actions/{action.action_id}", not action.is_stopping)
+
+
+def _done(site: Site, address: Address, run_id: str) -> list[Term]:
+    progress = site.journal.progress(site.cluster(address), run_id)
+    of = "" if progress.partitions is None else f" of {progress.partitions:,}"
+    batches = [] if progress.batches is None else [Term("Batches", f"{progress.batches:,} in all")]
+    return [Term("Partitions done", f"{progress.finished:,}{of}"), *batches]
+
+
+def _copied(moment: ClusterMoment | None) -> list[Term]:
+    """Return which share of what moves now is copied, and when it is done; unknown if that of one replica is."""
+    if moment is None:
+        return []
+    sizes = [(one.leader_log_bytes, 0 if one.in_sync else one.remaining_bytes) for one in moment.replicas]
+    known = [(whole, left) for whole, left in sizes if whole is not None and left is not None]
+    whole, left = sum(whole for whole, _ in known), sum(left for _, left in known)
+    share = percent_text(min(1.0, max(0.0, 1 - left / whole))) if whole and len(known) == len(sizes) else UNKNOWN
+    finish = UNKNOWN if moment.finish is None else moment.finish.text(None)
+    return [Term("Copied of what moves now", share), Term("Finish", finish)]
+
+
+def _throttle_bounds(site: Site, address: Address, moment: ClusterMoment | None) -> tuple[str | None, str]:
+    """Return a throttle to begin with, as text of an address, and between which rates one may be set."""
+    capacity = site.watched(site.cluster(address)).settings.cluster.replication_capacity
+    most = "cluster.replication_capacity is not set" if capacity is None else f"at most {rate_text(capacity)}"
+    limited = [] if moment is None else [status.load for status in moment.statuses if status.load.needs_throttle]
+    required = [load.lasting_required_bytes_per_s for load in limited]
+    known = [one for one in required if one is not None]
+    least = "what it must exceed is unknown"
+    if known:
+        others = "" if len(known) == len(required) else ", and what is unknown"
+        least = f"it must exceed {rate_text(max(known))}{others}"
+    in_force = [load.throttle_bytes_per_s for load in limited if load.throttle_bytes_per_s is not None]
+    return (str(round(max(in_force))) if in_force else None), f"{least[0].upper()}{least[1:]}; {most}."
 
 
 def _rows(moment: ClusterMoment) -> list[Row]:

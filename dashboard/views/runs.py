@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import overload
 
 from headroom.alerts.recommendations.commands import changing_command, headroom_reassign_clean
@@ -40,7 +42,10 @@ _ACTION_COLUMNS = (
     DataColumn("by", "by", none=""),
     DataColumn("action_id", "id"),
 )
-_MOVING_COMMANDS = frozenset(("reassign run", "reassign rollback"))
+_MOVING_COMMANDS = frozenset(("reassign run", "reassign rollback", "balance run"))
+_ROLLBACK = ("reassign", "rollback")
+# Of those that have not ended, the last ones; a newer one begins only once the others are ended.
+_MOST_RUNNING = 3
 _COLUMNS = (
     DataColumn("run_id", "run", link="url"),
     DataColumn("began_ms", "begun", Kind.MOMENT),
@@ -77,8 +82,7 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
         steps = _steps(site, of_run)
         blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps, "It has no step."))
         if site.journal.count(of_run).commands & _MOVING_COMMANDS:
-            config = site.watched(site.cluster(address)).config
-            blocks.append(_taking_back(address.run, site.journal.rates(of_run), config))
+            blocks.append(taking_back(site, address, address.run))
     newest = site.journal.newest(site.cluster(address), site.at_ms(address))
     linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in newest.rows]
     older = None
@@ -91,6 +95,30 @@ def runs(site: Site, address: Address) -> Sequence[Block]:
         chosen, none = _actions_of(site, address), "No command was chosen here."
         blocks.append(DataTable("actions", "Chosen on this page", _ACTION_COLUMNS, chosen, none))
     return blocks
+
+
+def unfinished_moves(site: Site, address: Address) -> list[Row]:
+    """Return the runs of plans on the cluster of an address that have not ended, the last one first.
+
+    Raises:
+        HeadroomError: the journal cannot be read.
+    """
+    newest = site.journal.newest(site.cluster(address), site.at_ms(address)).rows
+    unfinished = (row for row in newest if row["state"] == "not ended" and row["command"] in _MOVING_COMMANDS)
+    return list(islice(unfinished, _MOST_RUNNING))
+
+
+def moving_action(site: Site, address: Address) -> ChosenAction | None:
+    """Return the move that this page carries out on the cluster of an address now, with its output; None: none."""
+    if site.actions is None or not site.can_act(address):
+        return None
+    for action in site.actions.all():
+        moves = action.offer.command.is_made or action.offer.command.words[:2] == _ROLLBACK
+        if moves and action.progress is ActionProgress.CHANGING and action.offer.cluster == site.cluster(address):
+            # It may be forgotten meanwhile.
+            with suppress(LookupError):
+                return site.actions.read(action.action_id)
+    return None
 
 
 def carried_out_now(site: Site, address: Address) -> list[Block]:
@@ -109,17 +137,17 @@ def _actions_of(site: Site, address: Address) -> list[Row]:
     return [_action_row(action) for action in every if action.offer.cluster == site.cluster(address)]
 
 
-def _taking_back(run_id: str, given: Sequence[tuple[str, str | None]], config: str | None) -> Block:
+def taking_back(site: Site, address: Address, run_id: str) -> Commands:
     """Return the commands that remove what a run has left, and that take it back at the rate that it had set.
 
     Without such a rate it is not known at which one to go back, and nothing is recommended.
 
-    Args:
-        run_id: the run.
-        given: subjects and values of the rates that it has set.
-        config: settings file of the cluster.
+    Raises:
+        HeadroomError: the journal cannot be read.
     """
-    clean = headroom_reassign_clean([run_id], config)
+    watched = site.watched(site.cluster(address))
+    given = site.journal.rates(f'"cluster" = {sql_text(site.cluster(address))} AND run_id = {sql_text(run_id)}')
+    clean = headroom_reassign_clean([run_id], watched.config)
     rates = [
         int(value)
         for subject, value in given
@@ -128,7 +156,8 @@ def _taking_back(run_id: str, given: Sequence[tuple[str, str | None]], config: s
     if not rates:
         return Commands("Remove what it has left", [clean])
     words = ["reassign rollback", shell_quoted(run_id), *rate_options({"--throttle": max(rates)})]
-    return Commands("Remove what it has left, or move its partitions back", [clean, changing_command(words, config)])
+    back = changing_command(words, watched.config)
+    return Commands("Remove what it has left, or move its partitions back", [clean, back])
 
 
 def _action_row(action: ChosenAction) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -100,7 +100,7 @@ def run_proposal(
         # A batch that was interrupted has begun, and its throttle is set.
         if not following.begun and not steps.may_begin(following.number):
             continue
-        rest = None if following.begun else weigh_rest(proposal, following, folder, steps.read_cluster())
+        rest = None if following.begun else weigh_rest(proposal, following, folder, steps.read_cluster)
         steps.on_next(following, rest)
         if not steps.carry_out(following.number):
             break
@@ -143,7 +143,7 @@ def next_batch(proposal: WrittenProposal, settings: Settings, folder: Path) -> N
 
 
 def weigh_rest(
-    proposal: WrittenProposal, following: NextBatch, folder: Path, cluster: BalanceCluster
+    proposal: WrittenProposal, following: NextBatch, folder: Path, read: Callable[[], BalanceCluster]
 ) -> RestOfProposal:
     """Return what all batches that are left gain together.
 
@@ -151,13 +151,21 @@ def weigh_rest(
         proposal: the proposal.
         following: the next batch.
         folder: folder of the proposal.
-        cluster: the running cluster.
+        read: returns the running cluster.
 
     Raises:
         HeadroomError: they are not to be carried out.
     """
-    goals = chosen_goals(cluster, proposal.goals)
-    rest = rest_of_proposal(cluster.to_change, goals, list(following.left.values()))
+
+    def weighed() -> RestOfProposal:
+        cluster = read()
+        goals = chosen_goals(cluster, proposal.goals)
+        return rest_of_proposal(cluster.to_change, goals, list(following.left.values()))
+
+    rest = weighed()
+    if rest.unweighed:
+        # A partition whose leader switches between the two readings of a rate has none, and one in the next.
+        rest = weighed()
     subject = f"{folder}, batch {following.number}"
     if rest.gone:
         raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")

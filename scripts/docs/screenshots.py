@@ -1,12 +1,14 @@
 """Pictures of the page for the documentation, of a real move.
 
-``headroom demo --keep --dir DEMO`` writes the tables. ``python -m scripts.docs.screenshots DEMO/headroom.toml AT`` then
-opens every view at a moment of them in an installed Chromium, and writes ``docs/images/page-VIEW.png``.
+``headroom demo --keep --dir DEMO`` writes the tables, ``headroom demo --migration --keep --dir DEMO`` those of the view
+*Migration*. ``python -m scripts.docs.screenshots DEMO/headroom.toml AT [VIEW...]`` then opens every view, or some, at a
+moment of them in an installed Chromium, and writes ``docs/images/page-VIEW.png`` and ``docs/images/page-VIEW-dark.png``.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -19,12 +21,13 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 _WIDTH, _HEIGHT = 1280, 860
 
 
-def take(config: Path, at_ms: int, folder: Path = IMAGES) -> list[Path]:
-    """Write a picture of the first screen of every view, and return the files.
+def take(config: Path, at_ms: int, views: Sequence[View] = tuple(View), folder: Path = IMAGES) -> list[Path]:
+    """Write pictures of the first screen of views, light and dark, and return the files.
 
     Args:
         config: settings with the store.
         at_ms: moment that is shown, epoch milliseconds.
+        views: the views.
         folder: where the pictures are written.
     """
     process, url = start_page(config)
@@ -33,10 +36,12 @@ def take(config: Path, at_ms: int, folder: Path = IMAGES) -> list[Path]:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT})
             files = []
-            for view in View:
+            for view in views:
                 page.goto(f"{url}/{view.value}?{urlencode({'at': at_ms, 'span': 600})}")
-                files.append(folder / f"page-{view.value}.png")
-                page.screenshot(path=files[-1])
+                for scheme, ending in (("light", ""), ("dark", "-dark")):
+                    page.emulate_media(color_scheme=scheme)
+                    files.append(folder / f"page-{view.value}{ending}.png")
+                    page.screenshot(path=files[-1])
             browser.close()
             return files
     finally:
@@ -45,5 +50,5 @@ def take(config: Path, at_ms: int, folder: Path = IMAGES) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for file in take(Path(sys.argv[1]), int(sys.argv[2])):
+    for file in take(Path(sys.argv[1]), int(sys.argv[2]), [View(name) for name in sys.argv[3:]] or tuple(View)):
         print(file)

@@ -14,10 +14,12 @@ from click.testing import CliRunner
 
 from headroom.cli.main import headroom
 from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.schemas.errors import HeadroomError
 from tests.integration.support import admin_of, create_topic, fill, leaders, wait_until
 
 MB = 1_000_000
-STORED, LED = "stored", "led"
+STORED, LED, HELD = "stored", "led", "held"
 # Broker 1 stores 8 replicas and broker 2 stores 8; brokers 3 and 4 have none.
 BEFORE = {number: [1, 2] for number in range(8)}
 # Broker 1 leads all, and the others follow: elections alone spread the leads.
@@ -60,6 +62,13 @@ def replicas(cluster: EmbeddedCluster, topic: str) -> dict[int, list[int]]:
     return {int(p["partition_index"]): [int(b) for b in p["replica_nodes"]] for p in found}
 
 
+def stored_bytes(cluster: EmbeddedCluster, topic: str) -> int:
+    with admin_of(cluster) as admin:
+        logs = admin.describe_log_dirs()
+    topics = [own for broker in logs for folder in broker["log_dirs"] for own in folder["topics"]]
+    return sum(int(p["partition_size"]) for own in topics if own["name"] == topic for p in own["partitions"])
+
+
 def unmet(found: dict[str, Any], goal: str) -> set[int]:
     return {broker["broker"] for broker in found["brokers"] if not broker["goals"][goal]["met"]}
 
@@ -92,6 +101,34 @@ def test_leads_are_spread_by_elections_that_copy_nothing(
     found = balance(configured, "--goals", "leaders")
     led = {broker["broker"]: broker["loads"]["leaders"]["load"] for broker in found["brokers"]}
     assert led[1] < 16
+
+
+def test_elections_that_are_not_made_are_named_and_the_same_command_makes_them(
+    cluster: EmbeddedCluster, configured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(cluster, HELD, FOLLOWED)
+    folder = str(tmp_path / "held")
+    options = ("--goals", "leaders", "--topics", HELD, "--elections-only", "--dir", folder)
+    run = ["balance", "run", folder, "--config", str(configured), "--execute", "--yes"]
+    with PacedProducer(cluster.bootstrap_servers, {(HELD, number): 50_000.0 for number in FOLLOWED}):
+        wait_until(lambda: stored_bytes(cluster, HELD) > MB, 30, "a load that is measured")
+        proposal = balance(configured, "propose", *options)
+        elected = {action["partition"]: action["to_broker"] for action in proposal["actions"]}
+        monkeypatch.setenv("HEADROOM_ELECTIONS__CAPACITY_BYTES_PER_S", "1000")
+        refused = CliRunner().invoke(headroom, run)
+        error = refused.exception
+        assert isinstance(error, HeadroomError)
+        assert "preferred leaders of held-" in error.rule
+        assert "would have to carry more than it can" in error.rule
+        assert "All" not in refused.stdout
+        assert set(leaders(cluster, HELD).values()) == {1}
+        status = invoke("balance", "status", folder, "--config", str(configured))
+        assert f"0 of {len(proposal['batches'])} batches are done" in status
+        monkeypatch.delenv("HEADROOM_ELECTIONS__CAPACITY_BYTES_PER_S")
+        invoke(*run)
+    expected = {number: elected.get(number, 1) for number in FOLLOWED}
+    assert elected
+    assert leaders(cluster, HELD) == expected
 
 
 def test_the_first_batches_bring_disks_into_their_bands(

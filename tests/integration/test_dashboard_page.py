@@ -13,15 +13,18 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
+from benchmarks.groups.dashboard.accessibility import form_paths, grave_findings, paths
+from headroom.dashboard.acting.forms import FormName
 from headroom.dashboard.address import View
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import ALERT_MARKS
 from tests.integration.support import exit_code, wait_until
 from tests.unit.builders.dashboard_store import DashboardStore, event, leader_row, new_replica
+from tests.unit.builders.migration_progress import doomed, progress, switched
 from tests.unit.builders.throttle_status import partition, status
 
 api = pytest.importorskip("playwright.sync_api", reason="the page is opened through playwright, which is not installed")
@@ -65,10 +68,13 @@ def fill(store: DashboardStore) -> None:
     store.rates((long_name, 0, 1, 2e6, "log_size"), tick_ms=tick_ms)
     store.leaders(leader_row(1), leader_row(2, electable=30), tick_ms=tick_ms)
     store.elections(elections=30, tick_ms=tick_ms)
-    store.lags((3, 1, "t", 0, 5), tick_ms=tick_ms)
+    store.lags((3, 1, "t", 0, 5), (3, 2, "t", 1, None), tick_ms=tick_ms)
+    store.migrations(progress(0, groups=(doomed(),)), switched(1), tick_ms=tick_ms)
     store.alerts(event("a", tick_ms=tick_ms, recommendation=ADVICE), event("b", "resolved", tick_ms))
     store.deliveries({"delivery_ms": tick_ms})
     store.journal({"at_ms": tick_ms, "after": "x" * 300}, {"state": "done", "at_ms": tick_ms})
+    # A move that nothing carries on.
+    store.journal({"run_id": "r2", "step": "run", "subject": "f", "at_ms": tick_ms})
     # It is written last: the tick is complete.
     store.throttles(LEADER, FOLLOWER, tick_ms=tick_ms)
 
@@ -352,6 +358,188 @@ def test_an_alert_is_acknowledged_from_the_page(browser: Any, tmp_path: Path) ->
         rows = store.site().tables.rows(ALERT_MARKS, "SELECT * FROM data")
         assert rows is not None
         assert len(rows) == 1
+
+
+ACTING = ('token = "a-token"', '[migration.origin]\nbootstrap_servers = "127.0.0.1:1"')
+
+
+def logged_in(browser: Any, url: str, **options: Any) -> Tab:
+    """Return a tab with a session."""
+    tab = Tab(browser, url, **options)
+    page = tab.open("/login")
+    page.get_by_label("Token").fill("a-token")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Open").click()
+    return tab
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_every_page_is_for_everyone(browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+    """Also on a narrow screen nothing but tables scrolls sideways, and axe finds nothing grave."""
+    pytest.importorskip("axe_playwright_python", reason="axe is not installed")
+    store = DashboardStore(tmp_path / "store")
+    fill(store)
+    found: dict[str, list[str]] = {}
+
+    def look(page: Any, where: str) -> None:
+        too_wide = page.evaluate("document.documentElement.scrollWidth") > width
+        if findings := [*grave_findings(page), *["it scrolls sideways"] * too_wide]:
+            found[where] = findings
+
+    with served(store, *ACTING) as (url, _):
+        tab = logged_in(browser, url, color_scheme=scheme, viewport={"width": width, "height": 740})
+        for path in (*paths(now_ms(), 1, "r1"), *form_paths()):
+            look(tab.open(path), path)
+        page = tab.open("/alerts")
+        page.get_by_text("Acknowledge or silence").click()
+        with page.expect_navigation():
+            page.locator("#content details .command", has_text="alerts ack").get_by_role("button", name="Run…").click()
+        look(page, "before a command")
+        page.get_by_role("button", name="Carry it out on prod").click()
+        page.wait_for_selector("text=Done.")
+        look(page, "after a command")
+        # There is no broker to look at.
+        page = tab.open("/new/migration")
+        for label, text in (("Topics", "orders"), ("Name", "m")):
+            page.get_by_label(label, exact=True).fill(text)
+        page.get_by_role("button", name="Show the migration").click()
+        page.wait_for_selector("text=It cannot be carried out.", timeout=60_000)
+        look(page, "what is not possible")
+        tab.context.close()
+    assert found == {}
+    assert tab.problems == []
+
+
+def test_a_form_that_was_gone_back_to_has_what_was_filled_in(browser: Any, tmp_path: Path) -> None:
+    store = DashboardStore(tmp_path / "store")
+    fill(store)
+    with served(store, *ACTING) as (url, _):
+        tab = logged_in(browser, url)
+        page = tab.open("/new/migration")
+        page.get_by_label("Topics").fill("orders & more,<b>")
+        page.get_by_label("Name").fill("--execute")
+        # What is refused is said, and stays.
+        page.get_by_role("button", name="Show the migration").click()
+        page.wait_for_selector("#status >> text=has a value that no option can have")
+        page.reload()
+        assert page.get_by_label("Topics").input_value() == "orders & more,<b>"
+        page.get_by_label("Topics").fill("orders")
+        page.get_by_label("Name").fill("move")
+        page.get_by_label("Method").select_option("linked")
+        # By the keyboard.
+        page.get_by_label("Name").press("Enter")
+        page.wait_for_url("**/actions/*")
+        page.go_back()
+        shown = [page.get_by_label(label, exact=True).input_value() for label in ("Topics", "Name", "Method", "Until")]
+        assert shown == ["orders", "move", "linked", "migrated"]
+        assert page.get_by_role("button", name="Show the migration").is_enabled()
+        tab.context.close()
+    assert tab.problems == []
+
+
+def test_two_tabs_carry_the_same_out_once(browser: Any, tmp_path: Path) -> None:
+    store = DashboardStore(tmp_path / "store")
+    fill(store)
+    with served(store, *ACTING) as (url, _):
+        tab = logged_in(browser, url)
+        page = tab.open("/alerts")
+        page.get_by_text("Acknowledge or silence").click()
+        with page.expect_navigation():
+            page.locator("#content details .command", has_text="alerts ack").get_by_role("button", name="Run…").click()
+        other = tab.context.new_page()
+        # It gets no news of what the first tab does.
+        other.route("**/events", lambda route: route.abort())
+        other.goto(page.url)
+        page.get_by_role("button", name="Carry it out on prod").click()
+        page.wait_for_selector("text=Done.")
+        other.get_by_role("button", name="Carry it out on prod").click()
+        other.wait_for_selector("#status >> text=does not wait to be carried out (done)")
+        tab.context.close()
+    assert tab.problems == []
+    assert len(store.site().tables.rows(ALERT_MARKS, "SELECT * FROM data") or ()) == 1
+
+
+def test_a_moment_of_the_range_is_gone_to_by_the_keyboard(tab: Tab, store: DashboardStore) -> None:
+    last_ms = now_ms() // 1000 * 1000
+    page = tab.open(f"/moves?at={last_ms - 60_000}&until={last_ms}")
+    bar = page.get_by_label("Moment of the range")
+    bar.focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    # A step is ten seconds of an hour.
+    then = datetime.fromtimestamp(last_ms // 1000 - 80, timezone.utc)
+    page.wait_for_selector(f"#scrub[aria-valuetext='{then:%Y-%m-%d %H:%M:%S} UTC']")
+    expected = {"at": [str(last_ms - 80_000)], "until": [str(last_ms)]}
+    assert query_of(page) == expected
+    assert page.evaluate("document.activeElement.id") == "scrub"
+    assert page.get_by_label("Moment (UTC)").input_value() == f"{then:%Y-%m-%dT%H:%M:%S}"
+    # Other views and filters are of the moment that was gone to.
+    page.get_by_label("Topic").fill("orders")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Show").click()
+    assert query_of(page) == {**expected, "topic": ["orders"], "span": ["3600"]}
+    with page.expect_navigation():
+        page.get_by_role("link", name="Health").click()
+    assert query_of(page) == expected
+    page.get_by_label("Moment of the range").focus()
+    page.keyboard.press("End")
+    page.wait_for_function(f"new URL(location).searchParams.get('at') === '{last_ms}'")
+
+
+def test_a_replay_plays_to_the_end_of_its_range(tab: Tab, store: DashboardStore) -> None:
+    last_ms = now_ms() // 1000 * 1000 - 30_000
+    page = tab.open(f"/moves?at={last_ms - 3_600_000}&until={last_ms}")
+    page.get_by_role("link", name="Play ×600").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Stop")
+    page.wait_for_url(f"**/moves?at={last_ms}&until={last_ms}", timeout=30_000)
+    assert page.get_by_role("link", name="Play ×600").count() == 1
+
+
+def test_without_a_script_the_page_says_what_it_cannot_do(
+    browser: Any, server: tuple[str, subprocess.Popen[str]]
+) -> None:
+    tab = Tab(browser, server[0], java_script_enabled=False)
+    page = tab.open(f"/moves?at={now_ms()}")
+    said = page.locator("noscript .note")
+    assert said.is_visible()
+    assert (said.text_content() or "").startswith("This page does not follow the ticks without JavaScript")
+    assert page.locator(".headline .sentence").is_visible()
+    assert not page.locator("#scrub").is_visible()
+    page.get_by_role("link", name="Health").click()
+    assert page.locator("td", has_text="gold/throttle_headroom").count() == 1
+    tab.context.close()
+
+
+HOSTILE = "<script>window.hurt = 1</script>'\"><img src=x onerror=window.hurt=1>"
+
+
+def test_what_others_wrote_is_text_in_every_view(browser: Any, tmp_path: Path) -> None:
+    store = DashboardStore(tmp_path / "store")
+    fill(store)
+    tick_ms = now_ms() + 1000
+    store.replicas(new_replica(0, "never", topic=HOSTILE), tick_ms=tick_ms)
+    store.rates((HOSTILE, 0, 1, 2e6, HOSTILE), tick_ms=tick_ms)
+    store.migrations(progress(0, topic=HOSTILE, migration=HOSTILE, reason=HOSTILE), tick_ms=tick_ms)
+    store.alerts(event("<b>", tick_ms=tick_ms, subject=HOSTILE, summary=HOSTILE, recommendation=ADVICE))
+    store.deliveries({"delivery_ms": tick_ms, "answer": HOSTILE, "receiver": HOSTILE})
+    run = {"run_id": HOSTILE, "by": HOSTILE, "at_ms": tick_ms, "step": "run", "subject": HOSTILE, "after": HOSTILE}
+    store.journal(run)
+    hostile = partition(topic=HOSTILE)
+    store.throttles(status(1, Role.LEADER, 5.6, 8, hostile), status(3, Role.FOLLOWER, 12, 8, hostile), tick_ms=tick_ms)
+    with served(store, *ACTING) as (url, _):
+        tab = logged_in(browser, url)
+        for path in (*(f"/{view.value}" for view in View), "/throttles?broker=1", f"/runs?run={quote(HOSTILE)}"):
+            page = tab.open(path)
+            page.evaluate(SHOW_A_FIRST_MESSAGE)
+            assert page.evaluate("window.hurt") is None, path
+            assert page.locator("img, main script").count() == 0, path
+        assert page.get_by_text("window.hurt = 1").count() > 0
+        for name in FormName:
+            page = tab.open(f"/new/{name.value}?{urlencode({'topics': HOSTILE, 'topic': HOSTILE, 'of': HOSTILE})}")
+            assert page.evaluate("window.hurt") is None, name
+        tab.context.close()
+    assert tab.problems == []
 
 
 def test_the_link_of_an_alert_leads_to_its_moment_with_a_token_too(browser: Any, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ opens the page.
 - ``dashboard_memory_bytes``: resident memory after 8 clients have gone through the day for 10 minutes (`--replay-s`).
 - ``dashboard_wrong_numbers``: 238 figures of the API that differ from the tables, read by a query of their own: of
   every view in a store of its own, and of moves and throttles at 8 moments of the day.
-- ``dashboard_axe_violations``: serious and critical findings of axe in all views, light and dark.
+- ``dashboard_axe_violations``: serious and critical findings of axe in all views, at moments of them, in what a click
+  opens, in every form, and in the screen before a command and after it, light and dark.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.groups.dashboard.accessibility import form_paths, grave_findings, paths
 from benchmarks.groups.dashboard.day_store import BROKERS, TICK_MS, DayStore, make_day
 from benchmarks.groups.dashboard.lag_store import make_hour
 from benchmarks.groups.dashboard.page_process import chromium, start_page
@@ -46,14 +48,14 @@ from benchmarks.groups.dashboard.shown_figures import OF_ALL_VIEWS, OF_MOVE, wro
 from benchmarks.groups.dashboard.views_store import make_views
 from benchmarks.options.fields import AT_LEAST_ONE, COUNT, SECONDS, option
 from benchmarks.results import Figure, percentile
-from headroom.dashboard.address import View
 from headroom.schemas.keys import Role
-from tests.unit.builders.dashboard_store import CLUSTER, DashboardStore, new_replica
+from tests.unit.builders.dashboard_store import CLUSTER, DashboardStore, event, new_replica
 from tests.unit.builders.throttle_status import partition, status
 
 _STARTS, _LOADS, _UPDATES, _MOMENTS, _REPLAYING = 5, 10, 20, 8, 8
 _WAIT_S, _REPLAY_EVERY_S = 30.0, 1.0
 _LONG_ROWS = 5000
+_TOKEN = "a-token-of-a-benchmark"
 _DAY_MS = 86_400_000
 # In the page: the longest task since it was loaded, milliseconds.
 _OBSERVE = """
@@ -97,15 +99,20 @@ def measure(on_progress: OnProgress, options: DashboardOptions) -> list[Figure]:
 
 
 @contextmanager
-def _served(store: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Serve the page on a store, and yield the process with its address once it answers."""
+def _served(store: Path, token: str | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Serve the page on a store, and yield the process with its address once it answers.
+
+    Args:
+        store: folder of the store.
+        token: token with which it carries out commands; None: it carries out none.
+    """
     store.parent.mkdir(parents=True, exist_ok=True)
     config = store.parent / f"{store.name}.toml"
     config.write_text(
         f'[cluster]\nname = "{CLUSTER}"\nbootstrap_servers = "127.0.0.1:9092"\n[store]\npath = "{store}"\n',
         encoding="utf-8",
     )
-    process, url = start_page(config)
+    process, url = start_page(config, environment=None if token is None else {"HEADROOM_DASHBOARD__TOKEN": token})
     try:
         yield process, url
     finally:
@@ -183,7 +190,6 @@ def _in_browser(
     executable: str, store: DayStore, url: str, options: DashboardOptions, on_progress: OnProgress
 ) -> list[Figure]:
     # Only here: other groups need no browser.
-    from axe_playwright_python.sync_playwright import Axe
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -199,23 +205,55 @@ def _in_browser(
         on_progress(f"first view: {percentile(views_s, 0.5):.2f} s")
         updates_s = _updates(page, store, url, options.idle_clients, on_progress)
         longest_ms = _long_task_ms(browser, store.path.parent / "large")
-        violations = 0
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            for view in View:
-                page.goto(f"{url}/{view.value}")
-                found = Axe().run(page).response["violations"]
-                grave = [one["id"] for one in found if one["impact"] in ("serious", "critical")]
-                violations += len(grave)
-                if grave:
-                    on_progress(f"axe, {view.value}, {scheme}: {', '.join(grave)}")
+        violations, pages = _axe(page, store.path.parent / "views", on_progress)
         browser.close()
     return [
         Figure("dashboard_first_view_s", percentile(views_s, 0.5), "s", len(views_s)),
         Figure("dashboard_update_s_p95", percentile(updates_s, 0.95), "s", len(updates_s)),
         Figure("dashboard_long_task_ms_max", longest_ms, "ms", 1),
-        Figure("dashboard_axe_violations", violations, "findings", 2 * len(View)),
+        Figure("dashboard_axe_violations", violations, "findings", pages),
     ]
+
+
+def _axe(page: Any, views: Path, on_progress: OnProgress) -> tuple[int, int]:
+    """Return the number of grave findings, and of the pages that were looked at."""
+    violations = pages = 0
+    # An acknowledgement needs no cluster.
+    at_ms = int(time.time() * 1000)
+    DashboardStore(views).alerts(event("c", "firing", at_ms, subject="broker 4"))
+
+    def look(where: str, scheme: str) -> None:
+        nonlocal violations, pages
+        grave = grave_findings(page)
+        violations, pages = violations + len(grave), pages + 1
+        for one in grave:
+            on_progress(f"axe, {where}, {scheme}: {one}")
+
+    with _served(views, _TOKEN) as (_, url):
+        page.goto(f"{url}/login")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            look("/login", scheme)
+        page.get_by_label("Token").fill(_TOKEN)
+        with page.expect_navigation():
+            page.get_by_role("button", name="Open").click()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for path in (*paths(at_ms, 1, "r0"), *form_paths()):
+                page.goto(url + path)
+                look(path, scheme)
+            page.goto(f"{url}/alerts")
+            page.get_by_text("Acknowledge or silence").first.click()
+            with page.expect_navigation():
+                page.locator("#content .command", has_text="alerts ack").get_by_role(
+                    "button", name="Run…"
+                ).first.click()
+            page.get_by_role("button", name="Carry it out").wait_for()
+            look("before a command", scheme)
+            page.get_by_role("button", name="Carry it out").click()
+            page.get_by_text("Done.").first.wait_for()
+            look("after a command", scheme)
+    return violations, pages
 
 
 def _updates(page: Any, store: DayStore, url: str, idle_clients: int, on_progress: OnProgress) -> list[float]:

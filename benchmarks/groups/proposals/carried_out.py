@@ -11,7 +11,7 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.fixtures.processes import busy_cores
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.proposals.arithmetic import batch_times, counts_that_differ, load_errors
+from benchmarks.groups.proposals.arithmetic import batch_times, load_errors
 from benchmarks.groups.proposals.cases import ProposalCase
 from benchmarks.groups.reassign.following import follow_run
 from benchmarks.groups.reassign.throttle_state import ThrottleValues
@@ -51,7 +51,6 @@ def record_proposal(bench: BenchCluster, topic: str, case: ProposalCase, on_prog
         "actions": len(proposal["actions"]),
         "copied_replicas": copied,
         "load_errors": errors,
-        "counts_that_differ": counts_that_differ(proposal, reached),
         "batch_times": times,
     }
 

@@ -171,8 +171,13 @@ def replica_of_subject(subject: str) -> ReplicaKey | None:
 
 def options_of(row: JournalRow) -> dict[str, Any]:
     """Return the options with which a run began; empty if its row has none, as of older versions."""
+    return options_of_text(row.after)
+
+
+def options_of_text(text: str | None) -> dict[str, Any]:
+    """Return the options of ``options_of`` from the text of that row; None: there is no row."""
     try:
-        options = json.loads(row.after or "{}")
+        options = json.loads(text or "{}")
     except ValueError:
         return {}
     return options if isinstance(options, dict) else {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.groups.proposals.arithmetic import batch_times, counts_that_differ, figures, load_errors
+from benchmarks.groups.proposals.arithmetic import batch_times, figures, load_errors, promise_figures
 
 
 def broker(number: int, network_in: float, network_out: float, disk: float) -> dict[str, Any]:
@@ -33,15 +33,6 @@ def test_writes_since_the_proposal_are_part_of_the_promised_disk() -> None:
     )
 
 
-def test_leaders_and_replicas_that_did_not_come_as_promised_are_counted() -> None:
-    def counts(number: int, leaders: int, replicas: int) -> dict[str, Any]:
-        return {"broker": number, "loads": {"leaders": {"load": leaders}, "replicas": {"load": replicas}}}
-
-    promised = {"after": {"brokers": [counts(1, 4, 8), counts(2, 4, 8)]}}
-    assert counts_that_differ(promised, {"brokers": [counts(2, 4, 8), counts(1, 4, 8)]}) == 0
-    assert counts_that_differ(promised, {"brokers": [counts(2, 5, 8), counts(1, 3, 8)]}) == 2
-
-
 def test_only_batches_that_copy_have_a_time() -> None:
     batches = [{"kind": "elections", "duration_s": 0.0}, {"kind": "copies", "duration_s": 20.0}]
     assert batch_times(batches, [0.3, 25.0]) == [(20.0, 25.0)]
@@ -49,9 +40,7 @@ def test_only_batches_that_copy_have_a_time() -> None:
 
 def test_figures_count_copies_only_of_proposals_that_may_only_elect() -> None:
     elected = {"elections_only": True, "copied_replicas": 0, "load_errors": {"a": 0.02}, "batch_times": []}
-    elected["counts_that_differ"] = 2
     copied = {"elections_only": False, "copied_replicas": 5, "load_errors": {"a": 0.04}, "batch_times": [[20.0, 25.0]]}
-    copied["counts_that_differ"] = 0
     found = {figure.name: (figure.value, figure.n) for figure in figures([elected, copied])}
     assert found == {
         "balance_load_error_ratio_median": (pytest.approx(0.03), 2),
@@ -59,6 +48,8 @@ def test_figures_count_copies_only_of_proposals_that_may_only_elect() -> None:
         "balance_duration_error_ratio_median": (0.25, 1),
         "balance_duration_error_ratio_max": (0.25, 1),
         "balance_elections_copied_replicas": (0, 1),
-        "balance_promise_differs": (2, 2),
         "balance_proposals": (2, 2),
     }
+    assert figures([]) == promise_figures([]) == []
+    (differing,) = promise_figures([{"differences": ["a", "b"]}, {"differences": []}])
+    assert (differing.name, differing.value, differing.n) == ("balance_promise_differs", 2, 2)

@@ -19,11 +19,16 @@ from headroom.dashboard.acting.allowed import ALLOWED, PLAN_FILE, AllowedCommand
 from headroom.dashboard.acting.curve import curve_of, cut_at
 from headroom.dashboard.acting.forms import FORMS, FormName
 from headroom.dashboard.acting.offers import CommandOffer
+from headroom.dashboard.app import create_app
 from headroom.dashboard.form_pages import form_url
+from headroom.dashboard.site import Site
 from headroom.dashboard.views.chart import ChartLine, over_actions
+from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.errors import HeadroomError
-from tests.unit.builders.acting import CONFIG, ORIGIN, Clock, Program, buttons, offer, until, when_ended
-from tests.unit.builders.dashboard_store import CLUSTER, TICK_MS, Client, DashboardStore
+from headroom.schemas.keys import Role
+from tests.unit.builders.acting import CONFIG, ORIGIN, TOKEN, Clock, Program, buttons, offer, until, when_ended
+from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore, new_replica
+from tests.unit.builders.throttle_status import partition, status
 from tests.unit.dashboard.markup import Markup
 
 MOVE = "headroom plan --drain 3 --config orders.toml"
@@ -185,9 +190,17 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
     for word in form.words:
         command = command.get_command(click.Context(command), word)
     options = {one: option for option in command.params for one in option.opts}
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
     for field in (field for group in form.groups for field in group.fields):
-        assert options[field.option].is_flag is field.is_flag
+        option = arguments[0] if field.is_argument else options[field.option]
+        choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+        assert sorted(choices) == sorted(field.choices)
+        if field.is_argument:
+            assert (option.metavar, option.nargs, field.is_list) == ("TOPIC...", -1, True)
+            continue
+        assert (option.is_flag, option.multiple) == (field.is_flag, field.is_list)
         assert ALLOWED[form.words].options[field.option] is not field.is_flag
+    assert set(form.always) <= set(ALLOWED[form.words].options)
 
 
 @pytest.mark.parametrize(
@@ -197,10 +210,13 @@ def test_every_field_is_an_option_of_the_command_and_may_be_given(name: FormName
         (FormName.MOVE, {"drain": "3", "throttle": "50MB", "reorder": "on"}),
         (FormName.MOVE, {"replace": "3:7", "window": "22:00-06:00 Europe/Berlin", "topics": "a,b", "batches": "auto"}),
         (FormName.BALANCE, {"prefix": "3", "elections_only": "on", "exclude": "payments,broker:3"}),
+        (FormName.MIGRATION, {"topic": "orders,_u", "name": "a move", "method": "drained", "until": "started"}),
+        (FormName.MIGRATION, {"topic": "orders", "name": "m", "method": "routed", "router": "shop 1,billing-1"}),
     ],
 )
 def test_a_form_can_be_changed_from_what_it_has_made(name: FormName, values: dict[str, str]) -> None:
-    command = FORMS[name].command({**values, "finish_within": " "}, CONFIG)
+    empty = {field.name: " " for group in FORMS[name].groups for field in group.fields}
+    command = FORMS[name].command({**empty, **values}, CONFIG)
     assert command.words[: len(FORMS[name].words)] == FORMS[name].words
     url = form_url(CLUSTER, command, "a1")
     assert url is not None
@@ -223,6 +239,34 @@ def test_a_form_can_be_changed_from_what_it_has_made(name: FormName, values: dic
 def test_what_no_option_can_have_is_refused(values: dict[str, str], match: str) -> None:
     with pytest.raises(HeadroomError, match=match):
         FORMS[FormName.MOVE].command(values, CONFIG)
+
+
+def test_a_migration_is_run_by_the_command_of_its_form_and_ends_no_other_run() -> None:
+    values = {"topic": " orders, users ", "name": "m", "method": "routed", "router": "a, b", "until": "aged"}
+    command = FORMS[FormName.MIGRATION].command(values, CONFIG)
+    text = "headroom migration run orders users --name m --method routed --router a --router b --until aged"
+    assert command.text == f"{text} --unless-running --config orders.toml --execute"
+    assert is_allowed(command)
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ({"name": "m", "method": "drained"}, "Topics: is not filled in. Write names of the origin"),
+        ({"topic": "orders", "method": "drained"}, "Name: is not filled in. Write any name"),
+        ({"topic": "orders", "name": "m", "method": " "}, "Method: is not filled in. Write how records"),
+        ({"topic": "orders,,users", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "orders,--drop", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "--execute", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "../x", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        ({"topic": "orders", "name": "-m", "method": "drained"}, "Name: has a value that no option can have"),
+        ({"topic": "orders", "name": "m", "method": "routed", "router": "a,--drop"}, "Routers .*: has a value that no"),
+        ({"topic": "orders", "name": "m", "method": "drained", "drop": "on"}, "drop: is not a field of New migration"),
+    ],
+)
+def test_a_migration_needs_topics_a_name_and_a_method_and_deletes_nothing(values: dict[str, str], match: str) -> None:
+    with pytest.raises(HeadroomError, match=match):
+        FORMS[FormName.MIGRATION].command(values, CONFIG)
 
 
 # Pages
@@ -251,6 +295,37 @@ def test_a_move_is_made_and_started_with_three_clicks(client: Client, program: P
     assert client.post(change, json={}, headers=ORIGIN).status_code == 202
     until(lambda: "Done." in client.get(url).text)
     assert [call.split()[0] for call in program.calls()] == ["plan", "reassign"]
+
+
+def test_a_migration_is_begun_where_an_origin_is_set(
+    client: Client, store: DashboardStore, program: Program, clock: Clock
+) -> None:
+    url = f"/new/migration?cluster={CLUSTER}"
+    assert url not in client.get("/migration").text.replace("&amp;", "&")
+    origin = MigrationSettings(origin=OriginSettings(bootstrap_servers="old:9092"))
+    watched = store.watched(CLUSTER)
+    watched = replace(watched, settings=replace(watched.settings, migration=origin))
+    site = Site([watched], clock, Actions(str(store.path), program.command_line, clock))
+    client = Client(create_app(site, HOSTS, TOKEN))
+    assert client.post("/login", json={"token": TOKEN}, headers=ORIGIN).status_code == 204
+    assert [a.attributes["href"] for a in Markup(client.get("/migration").text).all("a") if "New" in a.text] == [url]
+    form = Markup(client.get(url).text)
+    assert form.texts("option") == ["drained", "routed", "mirrored", "linked", "migrated", "started", "aged"]
+    filled = {"topic": "orders", "name": "move", "method": "drained", "router": "", "until": "migrated"}
+    action = sent(client, "migration", filled).json()["url"]
+    until(lambda: bool(buttons(client.get(action), "data-post")))
+    text = "migration run orders --name move --method drained --until migrated --unless-running --config orders.toml"
+    assert program.calls() == [text]
+    page = client.get(action).text
+    assert f"headroom {text} --execute" in page
+    assert "/new/migration?cluster=prod&amp;topic=orders&amp;name=move&amp;method=drained&amp;until=migrated" in page
+    program.waits()
+    (change,) = buttons(client.get(action), "data-post")
+    client.post(change, json={}, headers=ORIGIN)
+    assert "Being carried out" in client.get("/migration").text
+    program.waits(False)
+    until(lambda: "Done." in client.get(action).text)
+    assert program.calls()[1:] == [f"{text} --execute"]
 
 
 def test_a_form_has_the_values_of_its_address_as_text(client: Client) -> None:
@@ -304,6 +379,63 @@ def test_what_is_carried_out_now_is_above_the_moves(client: Client, program: Pro
     program.waits(False)
     until(lambda: "Done." in client.get(url).text)
     assert "Being carried out" not in client.get("/moves").text
+
+
+def test_a_move_in_flight_has_how_far_it_is_and_all_that_can_be_done_about_it(
+    client: Client, store: DashboardStore, program: Program
+) -> None:
+    # Of four brokers' throttles the highest requirement counts.
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()), status(3, Role.FOLLOWER, 14, 9, partition()))
+    store.replicas(new_replica(0), new_replica(1, "in_sync"))
+    program.makes()
+    program.waits()
+    url = sent(client, "move", {"drain": "3"}).json()["url"]
+    until(lambda: bool(buttons(client.get(url), "data-post")))
+    assert "Stop after this batch" not in client.get("/moves").text
+    client.post(f"{url}/change", json={}, headers=ORIGIN)
+    until(lambda: "It says" in client.get("/moves").text)
+    # The run has not begun its journal.
+    assert "It has changed nothing yet." in client.get("/moves").text
+    options = json.dumps({"batches": 3, "partitions": 40})
+    run = {"run_id": "3f9a", "step": "run", "subject": "ab-cd", "after": options}
+    done = {"run_id": "3f9a", "step": "finish", "state": "done", "after": "[1]"}
+    rate = {"run_id": "3f9a", "after": "50000000"}
+    store.journal(run, rate, done | {"subject": "t-1"}, done | {"subject": "t-2"}, done | {"subject": "t-2"})
+    answer = client.get("/moves")
+    page = Markup(answer.text)
+    assert "reassign run 3f9a, begun at 2027-01-15 08:00:00 UTC by ops@host" in answer.text
+    terms = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
+    # 25 of 200 MB are left.
+    expected = {"Partitions done": "2 of 40", "Batches": "3 in all", "Copied of what moves now": "87.5 %"}
+    assert expected.items() <= terms.items()
+    # What it has printed last: its program notes the options of the run.
+    assert terms["It says"].startswith("<b>one</b>\\x1b[31m reassign run --batches-dir")
+    assert terms["Finish"] == "At the throttles in force the moves are done in 1 min."
+    assert "It must exceed 10.00 MB/s; cluster.replication_capacity is not set." in answer.text
+    assert [a.attributes["href"] for a in page.all("a") if a.text == "Another throttle…"] == [
+        "/throttles?rate=14000000"
+    ]
+    assert buttons(answer, "data-post") == [f"{url}/stop"]
+    offered = [text for text in page.texts("code") if text.startswith("headroom reassign")]
+    assert offered == [
+        "headroom reassign cancel --all --config orders.toml --execute",
+        "headroom reassign clean 3f9a --config orders.toml --execute",
+        "headroom reassign rollback 3f9a --throttle 50000000 --config orders.toml --execute",
+    ]
+    assert client.post(f"{url}/stop", json={}, headers=ORIGIN).status_code == 202
+    assert "Stop after this batch" not in client.get("/moves").text
+
+
+def test_a_run_that_nothing_carries_on_is_said_to_be_interrupted(client: Client, store: DashboardStore) -> None:
+    store.journal({"step": "run", "subject": "ab-cd", "after": "{"}, {"after": "1000000"})
+    page = client.get("/moves")
+    assert "No process of this machine carries it on: it was interrupted, or runs elsewhere." in page.text
+    assert "Partitions done</dt><dd>0</dd>" in page.text
+    assert "reassign clean r1" in page.text
+    assert "Once it has stopped" not in page.text
+    assert "carries it on" not in client.get(f"/moves?at={TICK_MS}").text
+    store.journal({"seq": 9, "step": "run", "subject": "ab-cd", "state": "done"})
+    assert "carries it on" not in client.get("/moves").text
 
 
 # A plan that is given

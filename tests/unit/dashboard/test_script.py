@@ -109,46 +109,37 @@ def test_the_script_of_the_page_stays_short() -> None:
     assert len(code) < 200
 
 
-PLAYED = """
-const played = (message, href, stopHref, events) => {
+MOVED = """
+const moved = (keys, href, events) => {
   const went = [];
-  const location = { href, toString: () => href, assign: (url) => went.push(["to", String(url)]) };
-  const history = { replaceState: (state, title, url) => went.push(["is", String(url)]) };
-  const stop = { href: stopHref };
+  const location = { toString: () => href };
+  const history = { replaceState: (state, title, url) => went.push(String(url)) };
   const input = {};
-  const document = { querySelector: (selector) => selector === "[data-stop]" ? stop : input };
+  const document = { querySelector: () => input };
   const body = { dataset: { events } };
-  const source = named("played") + "\\nreturn played;";
-  new Function("document", "body", "location", "history", source)(document, body, location, history)(message);
-  return { went, stop: String(stop.href), input: input.value ?? null, events: String(body.dataset.events) };
+  const source = named("moveTo") + "\\nreturn moveTo;";
+  new Function("document", "body", "location", "history", source)(document, body, location, history)(keys);
+  return { went, input: input.value, events: String(body.dataset.events) };
 };
 """
 ADDRESS = "http://127.0.0.1:8600/moves?cluster=b&topic=t&at=1"
-EVENTS = "/events/moves?at=1&play=60"
 
 
-def test_a_time_that_is_played_goes_on_in_the_address() -> None:
-    message = json.dumps({"is_playing": True, "at": TICK_MS})
-    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}", "{EVENTS}");'
-    then = ADDRESS.replace("at=1", f"at={TICK_MS}")
+def test_a_moment_that_is_gone_to_is_in_the_address_and_in_that_of_the_stream() -> None:
+    keys = json.dumps({"at": TICK_MS, "until": TICK_MS + 60_000})
+    script = f'{MOVED}const RESULT = moved({keys}, "{ADDRESS}&play=60", "/events/moves?at=1&play=60");'
+    then = f"at={TICK_MS}&play=60&until={TICK_MS + 60_000}"
     assert result(script) == {
-        "went": [["is", f"{then}&play=60"]],
-        "stop": then,
+        "went": [f"http://127.0.0.1:8600/moves?cluster=b&topic=t&{then}"],
         "input": "2027-01-15T08:00:00",
-        "events": f"http://127.0.0.1:8600/events/moves?at={TICK_MS}&play=60",
+        "events": f"http://127.0.0.1:8600/events/moves?{then}",
     }
-
-
-def test_a_time_that_has_come_to_now_goes_on_with_the_same_cluster_and_filters() -> None:
-    message = json.dumps({"is_playing": False, "at": None})
-    script = f'{PLAYED}const RESULT = played({message}, "{ADDRESS}&play=60", "{ADDRESS}", "{EVENTS}");'
-    assert result(script)["went"] == [["to", "http://127.0.0.1:8600/moves?cluster=b&topic=t"]]
 
 
 # The whole script in a page without parts, whose streams, timers and clock the test has in hand.
 PAGE = """
 const page = (events) => {
-  let nowMs = 0, isLost = false;
+  let nowMs = 0, isLost = false, went = null;
   const streams = [], timers = [], ticks = [], handlers = {};
   class EventSource {
     constructor(url) { this.url = String(url); this.isOpen = true; streams.push(this); }
@@ -157,19 +148,19 @@ const page = (events) => {
   }
   class Clock extends Date { static now() { return nowMs; } }
   const nodes = { status: { textContent: "" } };
-  const stop = { href: "http://127.0.0.1:8600/moves?at=1" };
   const document = {
     body: { dataset: { events, nowMs: "0" }, classList: { toggle: (name, isOn) => { isLost = isOn; } } },
     hidden: false,
     getElementById: (id) => nodes[id] ?? null,
-    querySelector: (selector) => selector === "[data-stop]" ? stop : {},
+    querySelector: () => ({}),
     querySelectorAll: () => [],
     addEventListener: (name, handler) => { handlers[name] = handler; },
   };
   const href = "http://127.0.0.1:8600/moves?at=1&play=60";
   const given = {
     document, EventSource, Date: Clock, setTimeout: (act) => timers.push(act), setInterval: (act) => ticks.push(act),
-    addEventListener: () => {}, location: { href, toString: () => href }, history: { replaceState: () => {} },
+    addEventListener: () => {}, history: { replaceState: () => {} }, clearTimeout: (n) => { timers[n - 1] = () => {}; },
+    location: { href, toString: () => href, assign: (url) => { went = url; } },
   };
   new Function(...Object.keys(given), source)(...Object.values(given));
   return {
@@ -178,6 +169,8 @@ const page = (events) => {
     isLostAfter: (ms) => { nowMs += ms; for (const tick of ticks) tick(); return isLost; },
     get: (message) => streams.at(-1).onmessage({ data: JSON.stringify({ now_ms: 0, regions: {}, ...message }) }),
     fail: () => streams.at(-1).onerror(),
+    scrub: (value, max) => handlers.input({ target: { id: "scrub", value, max } }),
+    went: () => went,
     wait: () => { for (const act of timers.splice(0)) act(); },
   };
 };
@@ -211,7 +204,7 @@ def test_a_page_that_nobody_saw_for_an_hour_has_not_lost_its_server() -> None:
 
 
 def test_a_replay_whose_stream_breaks_goes_on_from_where_it_was() -> None:
-    moment = json.dumps({"is_playing": True, "at": TICK_MS})
+    moment = json.dumps({"at": TICK_MS})
     script = f"""
     const tab = page("/events/moves?at=1&play=60");
     const open = [tab.open()];
@@ -226,6 +219,30 @@ def test_a_replay_whose_stream_breaks_goes_on_from_where_it_was() -> None:
     """
     then = [f"http://127.0.0.1:8600/events/moves?at={TICK_MS}&play=60"]
     assert result(f"{PAGE}{script}") == [["/events/moves?at=1&play=60"], [], then, then]
+
+
+def test_a_replay_that_has_come_to_its_end_is_another_page() -> None:
+    script = """
+    const tab = page("/events/moves?at=1&play=60");
+    const before = tab.went();
+    tab.get({ goes_to: "/moves?at=2" });
+    const RESULT = [before, tab.went()];
+    """
+    assert result(f"{PAGE}{script}") == [None, "/moves?at=2"]
+
+
+def test_the_bar_leads_to_the_moment_at_which_it_rests_and_no_older_answer_moves_it_back() -> None:
+    script = """
+    const tab = page("/events/moves?at=1");
+    tab.scrub("1800000000", "1800000060");
+    const open = [tab.open()];
+    tab.scrub("1800000010", "1800000060");
+    open.push(tab.open());
+    tab.wait();
+    const RESULT = [...open, tab.open()];
+    """
+    then = [f"http://127.0.0.1:8600/events/moves?at={TICK_MS + 10_000}&until={TICK_MS + 60_000}"]
+    assert result(f"{PAGE}{script}") == [[], [], then]
 
 
 def test_a_stream_that_is_refused_is_asked_for_again_once_at_a_time() -> None:

@@ -48,6 +48,7 @@ from tests.unit.builders.dashboard_store import (
     values,
 )
 from tests.unit.builders.throttle_status import partition, status
+from tests.unit.dashboard.markup import Markup
 
 DAY = TickRange(CLUSTER, TICK_MS - 86_400_000, TICK_MS)
 SWITCH = LeaderSwitch(previous_leader=1, partitions=5, bytes_per_s=4e6, switch_tick_ms=TICK_MS - 3000, names=("t-0",))
@@ -287,6 +288,12 @@ def test_a_time_that_is_played_goes_on_until_now_and_then_as_it_comes() -> None:
     begun = at(at=TICK_MS, play=60)
     assert played(begun, 2.5, TICK_MS + 200_000) == at(at=TICK_MS + 150_000, play=60)
     assert played(begun, 3.5, TICK_MS + 200_000) == at()
+    assert played(at(at=TICK_MS, play=60, until=TICK_MS + 90_000), 1.4, TICK_MS + 200_000).play == 60
+    ended = at(at=TICK_MS + 90_000, until=TICK_MS + 90_000)
+    assert played(at(at=TICK_MS, play=60, until=TICK_MS + 90_000), 1.5, TICK_MS + 200_000) == ended
+    # The range ends later than now; and a moment after the range.
+    assert played(at(at=TICK_MS, play=60, until=TICK_MS + 300_000), 6.0, TICK_MS + 200_000) == at()
+    assert played(at(at=TICK_MS, play=60, until=TICK_MS - 1), 3.0, TICK_MS + 200_000).at == TICK_MS + 180_000
     # A moment that stands still, and now.
     for still in (at(at=TICK_MS), at(), at(play=60)):
         assert played(still, 2.5, TICK_MS + 200_000) == still
@@ -296,10 +303,47 @@ def test_a_page_that_plays_has_a_stream_of_moments(store: DashboardStore) -> Non
     store.throttles(status(1, Role.LEADER, 12, 10, partition()))
     page = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}&play=10").text
     assert f'data-events="/events/moves?at={TICK_MS}&amp;play=10"' in page
-    assert "data-stop" in page
+    assert 'id="play" href="/moves?at=1800000000000">Stop</a>' in page
     stopped = store.client(TICK_MS + 3_600_000).get(f"/moves?at={TICK_MS}").text
     assert "Play ×600" in stopped
     assert f"at={TICK_MS + 60_000}" in stopped
+
+
+@pytest.mark.parametrize(
+    ("query", "now_after_ms", "first_ms", "last_ms"),
+    [
+        # Half an hour before and after the moment, or up to the last full minute.
+        ({}, 9_000_000, -1_800_000, 1_800_000),
+        ({}, 60_500, -3_540_000, 60_000),
+        ({}, -5_000, -3_600_000, 0),
+        ({"until": TICK_MS + 1_200_000}, 9_000_000, -2_400_000, 1_200_000),
+        ({"until": TICK_MS + 60_000, "span": 60}, 9_000_000, 0, 60_000),
+        # The moment is in none of these.
+        ({"until": TICK_MS - 1}, 9_000_000, -1_800_000, 1_800_000),
+        ({"until": TICK_MS + 60_001, "span": 60}, 9_000_000, -30_000, 30_000),
+    ],
+)
+def test_a_range_is_gone_through_from_end_to_end(
+    store: DashboardStore, query: dict[str, int], now_after_ms: int, first_ms: int, last_ms: int
+) -> None:
+    address = at(at=TICK_MS, **query)
+    assert address.replay_ms(TICK_MS + now_after_ms) == (TICK_MS + first_ms, TICK_MS + last_ms)
+    page = Markup(store.client(TICK_MS + now_after_ms).get(address.url("/moves")).text)
+    (bar,) = page.all("input", id="scrub")
+    assert [bar.attributes[key] for key in ("type", "value")] == ["range", str(TICK_MS // 1000)]
+    assert [bar.attributes[key] for key in ("min", "max")] == [
+        str((TICK_MS + ms) // 1000) for ms in (first_ms, last_ms)
+    ]
+    assert bar.attributes["aria-valuetext"] == "2027-01-15 08:00:00 UTC"
+    assert page.all("label", **{"for": "scrub"})
+
+
+def test_now_has_no_range_but_leads_to_its_own(store: DashboardStore) -> None:
+    assert at().replay_ms(TICK_MS) is None
+    page = Markup(store.client().get("/lag?span=900").text)
+    assert not page.all("input", id="scrub")
+    (link,) = [a.attributes["href"] for a in page.all("a") if a.text == "Replay…"]
+    assert link == f"/lag?span=900&at={TICK_MS - 900_000}&until={TICK_MS}"
 
 
 # The report

@@ -199,8 +199,30 @@ def test_followers_are_shown_by_source_and_what_is_no_number_looks_like_none(sto
     _, by_source = heat_maps(store)
     assert (by_source.rows, by_source.columns) == (["3", "4", "5"], ["1", "2"])
     cells = [[(cell.level, cell.text) for cell in row] for row in by_source.cells]
-    assert cells == [[(0, "0"), (4, "12,000")], [(None, "?"), (None, "")], [(2, "150 ?"), (None, "")]]
+    assert cells == [[(0, "0"), (4, "12,000")], [(None, "?"), (None, "")], [(2, "≥150 ?"), (None, "")]]
     assert by_source.cells[2][0].title == "broker 5 from broker 1: 150 offsets, 1 unknown"
+
+
+def test_a_frozen_gauge_has_a_letter_of_its_own_and_shows_no_number(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    gone = {"frozen": True, "lag_gauge_offsets": None}
+    store.replicas(new_replica(0, frozen=True), new_replica(1, frozen=True), new_replica(2, adding_replica=4, **gone))
+    store.lags((3, 1, "t", 0, 1000), (3, 1, "t", 1, None), (3, 2, "t", 5, 7), (4, 1, "t", 2, None), (5, 1, "t", 6, 0))
+    over_time, by_source = heat_maps(store)
+    cells = [[(cell.level, cell.text) for cell in row] for row in by_source.cells]
+    assert cells == [[(None, "?F"), (1, "7")], [(None, "?"), (None, "")], [(0, "0"), (None, "")]]
+    assert by_source.cells[0][0].title == "broker 3 from broker 1: no known lag, 1 unknown, 2 whose gauge is frozen"
+    assert [(row[-1].level, row[-1].text) for row in over_time.cells] == [(None, "?F"), (None, "?"), (0, "")]
+    assert all("F: a gauge is frozen" in heat_map.note for heat_map in (over_time, by_source))
+    assert values(table(lag(store.site(), at()), "lag").rows, "broker", "frozen", "state")[::2] == [
+        (3, 2, "behind"),
+        (4, 0, "unknown"),
+    ]
+    page = store.client().get("/lag").text
+    assert 'class="no-number" title="broker 3 from broker 1' in page
+    # Of each the newest part of the hour.
+    assert over_time.table is not None
+    assert values(over_time.table.rows, "broker", "frozen") == [(5, 0), (4, 0), (3, 2)]
 
 
 def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStore) -> None:

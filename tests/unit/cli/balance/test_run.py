@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, cast
 
@@ -210,6 +211,18 @@ def test_it_ends_where_a_broker_takes_nothing_any_more_or_a_load_is_unknown(
     assert isinstance(error, HeadroomError)
     assert error.rule == f"changes partitions of which a load is unknown: {unread}"
     assert brokers.carried_out == []
+
+
+def test_a_load_that_is_unknown_in_one_reading_ends_nothing(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where Kafka gives a lead back between its two moments."""
+    values = found("propose", "--dir", "out")
+    known = FakeReader.read
+    first = values["batches"][0]["plan"]["partitions"][0]
+    switched = {name: rate for name, rate in known.items() if name != (first["topic"], first["partition"])}
+    readings = chain([switched], repeat(known))
+    monkeypatch.setattr(FakeReader, "read", property(lambda _: next(readings)))
+    assert json.loads(executed("--format", "json").stdout)["next_batch"] is None
+    assert len(brokers.carried_out) == len(values["batches"])
 
 
 def test_the_goals_that_were_asked_for_are_weighed(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
