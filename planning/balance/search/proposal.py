@@ -86,6 +86,13 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
     return _proposal(_search(_Stage(before, goal_set, (), load_events(before, ())), limits), before, goal_set)
 
 
+def proposal_of(model: ClusterModel, goals: Sequence[BalanceGoal], actions: Sequence[BalanceAction]) -> Proposal:
+    """Return the proposal with actions that ``propose`` has returned for the same cluster, goals and limits."""
+    before = ClusterLoads(model)
+    goal_set = GoalSet(goals, before)
+    return _proposal(_Stage(before, goal_set, tuple(actions), load_events(before, actions)), before, goal_set)
+
+
 def excluded_partitions(model: ClusterModel, limits: ProposalLimits) -> dict[TopicPartition, Exclusion]:
     """Return the first reason for each partition that a proposal leaves out, in their order.
 
