@@ -89,7 +89,10 @@ def test_all_digits_of_the_rates_are_saved(tmp_path: Path) -> None:
     state = skewed()
     loads = loads_by_hour(state)
     file = Path(saved(tmp_path, state, loads))
-    assert json.loads(file.read_text())["loads"]["version"] == LOADS_VERSION
+    document = json.loads(file.read_text())
+    assert document["loads"]["version"] == LOADS_VERSION
+    # What says nothing is left out.
+    assert not {"adding", "awaits_leader"} & document["partitions"][0].keys()
     same(read_loads(file)[1], loads)
 
 
