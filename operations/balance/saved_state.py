@@ -139,7 +139,7 @@ def _hours_of_json(rows: Any, row: Callable[[Any], FloatArray]) -> FloatArray:
 
 def _row_text(rates: FloatArray) -> str:
     """Return rates as base64 of numbers of 8 bytes, little-endian; NaN if unknown."""
-    # Digits of millions of numbers take minutes to write and to read.
+    # Digits of millions of numbers take several times as long to read.
     return base64.b64encode(rates.astype(_BINARY).tobytes()).decode("ascii")
 
 
