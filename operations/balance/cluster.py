@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.cluster.metrics.mbeans import TICK_AND_LOAD
+from headroom.operations.balance.saved_actions import SavedActions
 from headroom.operations.balance.saved_state import read_loads
 from headroom.operations.progress import ProgressReceiver
 from headroom.planning.balance.model import ClusterModel
@@ -34,6 +35,7 @@ class BalanceCluster:
         loads: rates of its partitions.
         observed: its model, and what is not known.
         live: whether it was read from the running cluster.
+        proposed: actions that were proposed for it before, from a saved state; None if there are none.
     """
 
     settings: Settings
@@ -41,6 +43,7 @@ class BalanceCluster:
     loads: ObservedLoads
     observed: ObservedCluster
     live: bool
+    proposed: SavedActions | None = None
 
     @property
     def to_change(self) -> ClusterModel:
@@ -55,10 +58,10 @@ def saved_cluster(settings: Settings, state_file: Path) -> BalanceCluster:
     Raises:
         HeadroomError: the file cannot be read, or has no partition.
     """
-    saved, loads = read_loads(state_file)
+    saved, loads, proposed = read_loads(state_file)
     state = with_volumes(saved, settings.cluster.log_dir_volumes)
     observed = sparing(observed_cluster(state, loads, settings.balance), loads.slow)
-    return BalanceCluster(settings, state, loads, observed, live=False)
+    return BalanceCluster(settings, state, loads, observed, live=False, proposed=proposed)
 
 
 def running_cluster(settings: Settings, progress: ProgressReceiver) -> BalanceCluster:

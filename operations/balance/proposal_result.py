@@ -10,10 +10,12 @@ from hashlib import sha256
 
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.requests import ProposalRequest
+from headroom.operations.balance.saved_actions import inputs_digest
 from headroom.operations.balance.score import chosen_goals
 from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
 from headroom.planning.balance.batches.directories import with_directories
 from headroom.planning.balance.batches.numbering import CopyLimits
+from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import RATES, ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
 from headroom.planning.balance.pricing.price import BatchPrice, BatchRun
@@ -22,8 +24,14 @@ from headroom.planning.balance.reports.in_band import prefix_in_band
 from headroom.planning.balance.reports.prefixes import PrefixPrice, prefix_price, prefixes
 from headroom.planning.balance.reports.scorecard import Scorecard, scorecard, scorecard_of
 from headroom.planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
-from headroom.planning.balance.search.limits import Exclusion
-from headroom.planning.balance.search.proposal import Proposal, excluded_partitions, placement, propose
+from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
+from headroom.planning.balance.search.proposal import (
+    Proposal,
+    excluded_partitions,
+    placement,
+    proposal_of,
+    propose,
+)
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room.naming import naming_notes
 from headroom.schemas.errors import HeadroomError
@@ -183,12 +191,32 @@ def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
     Raises:
         HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
     """
+    return propose(*_inputs(cluster, request))
+
+
+def saved_or_searched(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
+    """Return the proposal that was saved with the cluster if it rests on the same inputs; else that of ``search``.
+
+    Raises:
+        HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
+    """
+    model, goals, limits = _inputs(cluster, request)
+    saved = cluster.proposed
+    if saved is not None and saved.inputs == inputs_digest(model, goals, limits):
+        return proposal_of(model, goals, saved.actions)
+    return propose(model, goals, limits)
+
+
+def _inputs(
+    cluster: BalanceCluster, request: ProposalRequest
+) -> tuple[ClusterModel, Sequence[BalanceGoal], ProposalLimits]:
+    """Return all that a proposal depends on."""
     if Resource.NETWORK_IN in cluster.observed.unknown:
         remedy = "Make the metrics of all brokers readable (headroom check)."
         raise HeadroomError("write rates", "are unknown for all partitions, so no change has a known effect", remedy)
     goals = chosen_goals(cluster, request.goals)
     excluded = frozenset() if request.exclude is None else request.exclude.brokers
-    return propose(excluding(cluster.to_change, excluded), goals, request.limits(cluster.settings))
+    return excluding(cluster.to_change, excluded), goals, request.limits(cluster.settings)
 
 
 def proposal_result(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,7 +64,8 @@ def state_json(state: ClusterState) -> dict[str, Any]:
         "auto_leader_rebalance": state.auto_leader_rebalance,
         "waits_for_kept": state.waits_for_kept,
         "brokers": _BROKERS.dump_python(list(state.brokers.values()), mode="json"),
-        "partitions": _PARTITIONS.dump_python(list(state.partitions.values()), mode="json"),
+        # Of hundreds of thousands, most have nothing to say of a running move or of log directories.
+        "partitions": _PARTITIONS.dump_python(list(state.partitions.values()), mode="json", exclude_defaults=True),
         "topic_ids": dict(state.topic_ids),
         "lists": _LISTS.dump_python(dict(state.lists), mode="json"),
     }
@@ -102,22 +103,23 @@ def state_of_json(document: Any, subject: str) -> ClusterState:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join([table, *(str(part) for part in first["loc"])])
         raise HeadroomError(subject, f"{where}: {first['msg']}", _REMEDY) from None
+    names = [partition.name for partition in partitions]
     state = ClusterState(
         cluster=str(document.get("cluster", "")),
         read_ms=read_ms,
         brokers={broker.broker: broker for broker in brokers},
-        partitions={partition.name: partition for partition in partitions},
+        partitions=dict(zip(names, partitions, strict=True)),
         topic_ids=topic_ids,
         lists=lists,
         auto_leader_rebalance=balances,
         rates_from=str(document.get("rates_from", "unknown")),
         waits_for_kept=waits,
     )
-    counts: dict[str, Counter[Any]] = {
-        "broker": Counter(b.broker for b in brokers),
-        "partition": Counter(p.name for p in partitions),
-    }
-    for problem in (*_doubles(counts), *_inconsistencies(state)):
+    for problem in (
+        *_doubles("broker", [b.broker for b in brokers], state.brokers),
+        *_doubles("partition", names, state.partitions),
+        *_inconsistencies(state),
+    ):
         raise HeadroomError(subject, problem, _REMEDY)
     return state
 
@@ -128,20 +130,20 @@ def _strict(adapter: TypeAdapter[_T], value: Any) -> _T:
     return adapter.validate_json(json.dumps(value), strict=True)
 
 
-def _doubles(counts: Mapping[str, Counter[Any]]) -> Iterator[str]:
-    for what, count in counts.items():
-        twice = sorted(name for name, times in count.items() if times > 1)
-        if twice:
-            yield f"names {what} {twice[0]} more than once"
+def _doubles(what: str, names: Sequence[Any], different: Sized) -> Iterator[str]:
+    if len(different) < len(names):
+        twice = min(name for name, times in Counter(names).items() if times > 1)
+        yield f"names {what} {twice} more than once"
 
 
 def _inconsistencies(state: ClusterState) -> Iterator[str]:
     negative = min(state.brokers, default=0)
     if negative < 0:
         yield f"broker {negative} has a negative id"
+    known = frozenset(state.brokers)
     for name, p in state.partitions.items():
-        strangers = {*p.replicas, *p.isr} - state.brokers.keys()
-        if strangers:
+        if not (known.issuperset(p.replicas) and known.issuperset(p.isr)):
+            strangers = {*p.replicas, *p.isr} - known
             yield f"{name} has a replica on broker {min(strangers)}, which is not among its brokers"
         if not p.replicas:
             yield f"{name} has no replica"

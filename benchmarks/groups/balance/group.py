@@ -8,8 +8,8 @@ of its brokers and goals in band. Both include the sums of all brokers, not the 
 ``balance_growth_ratio`` is the time per partition of the large case over that of a tenth of it.
 ``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else, and
 ``balance_command_s_200k`` the time of the command (``benchmarks.groups.balance.large_command``). From a saved state,
-``balance_explain_200k_s`` is that of ``headroom balance explain`` for the large cluster, and ``balance_command_100k_s``
-that of ``headroom balance propose --dir`` for the published case.
+``balance_explain_200k_s`` is that of ``headroom balance explain`` for the large cluster with its saved proposal, and
+``balance_command_100k_s`` that of ``headroom balance propose --dir`` for the published case.
 
 **Known answers.** 60 clusters (``--clusters``) are made by displacing replicas of balanced ones, so the
 bytes that put them back are known. ``balance_in_band_ratio`` is the share of brokers and goals in band after the

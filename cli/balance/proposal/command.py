@@ -19,6 +19,7 @@ from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.parameters import BrokerIds, Duration, WholeNumber
 from headroom.operations.balance.proposal_result import proposal_result
 from headroom.operations.balance.proposal_store import store_proposal
+from headroom.operations.balance.saved_actions import saved_actions
 from headroom.operations.balance.saved_state import write_loads
 
 
@@ -96,10 +97,15 @@ def propose(
     # Millions of objects that stay make every collection slow, and the process ends soon.
     gc.disable()
     cluster = load_cluster(config, options.state_file)
-    if save_state is not None:
-        write_loads(save_state, cluster.state, cluster.loads)
     brokers = None if in_band is None else frozenset(in_band)
-    result = proposal_result(cluster, options, finish_within, prefix, brokers)
+    proposed = None
+    try:
+        result = proposal_result(cluster, options, finish_within, prefix, brokers)
+        proposed = saved_actions(result.proposal, options.limits(cluster.settings))
+    finally:
+        # A state for which nothing can be proposed is asked about, too.
+        if save_state is not None:
+            write_loads(save_state, cluster.state, cluster.loads, proposed)
     files = write_files(folder, result) if folder is not None else []
     if plot is not None:
         write_gain_plot(plot, result.proposal)

@@ -18,7 +18,7 @@ from headroom.cli.common.output import echo, print_table
 from headroom.cli.common.parameters import WholeNumber
 from headroom.operations.balance.action_fields import action_fields
 from headroom.operations.balance.cluster import BalanceCluster
-from headroom.operations.balance.proposal_result import search
+from headroom.operations.balance.proposal_result import saved_or_searched
 from headroom.planning.balance.model import Resource
 from headroom.planning.balance.reports.explanation import Explanation, GoalEffect
 from headroom.planning.balance.reports.explanation import explain as explain_action
@@ -34,8 +34,9 @@ from headroom.schemas.text.amounts import size_text
 def explain(number: int, config: str | None, options: ProposalOptions) -> CommandOutcome:
     """Explain action NUMBER of the proposal: loads of both brokers, and the scores in every goal, before and after.
 
-    The proposal is made again: give the same options as to headroom balance propose. With rates of one reading, another
-    reading may lead to another proposal. Save the state with --save-state there, and give it here with --state.
+    Give the same options as to headroom balance propose. With rates of one reading, another reading may lead to another
+    proposal: save the state with --save-state there, and give it here with --state. The state has the proposal too.
+    Without it, or with other options, the proposal is made again.
 
     An action scores (worst of both brokers after it - worst before it + 1) / 2 in each goal. 0.5 changes nothing. What
     is proposed does not depend on these scores, but on the load outside of bands: all goals weigh at once.
@@ -48,8 +49,7 @@ def explain(number: int, config: str | None, options: ProposalOptions) -> Comman
     # As for propose: what was read stays until the process ends.
     gc.disable()
     cluster = load_cluster(config, options.state_file)
-    # Made again, because a stored proposal does not have the state before each action.
-    proposal = search(cluster, options)
+    proposal = saved_or_searched(cluster, options)
     explanation = explain_action(proposal, number)
     return CommandOutcome(
         lambda: explanation_json(explanation, proposal, cluster), lambda: _print(explanation, proposal, cluster)

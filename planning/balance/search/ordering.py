@@ -18,7 +18,7 @@ from headroom.planning.balance.search.volume_room import VolumeRoom
 
 # Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
 # few actions a round takes one, because two that help alone may harm together.
-_ROUND_RATIO, _FEW = 1 / 8, 128
+_ROUND_RATIO, _FEW = 1 / 8, 16
 
 
 def order_actions(

@@ -86,6 +86,13 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
     return _proposal(_search(_Stage(before, goal_set, (), load_events(before, ())), limits), before, goal_set)
 
 
+def proposal_of(model: ClusterModel, goals: Sequence[BalanceGoal], actions: Sequence[BalanceAction]) -> Proposal:
+    """Return the proposal with actions that ``propose`` has returned for the same cluster, goals and limits."""
+    before = ClusterLoads(model)
+    goal_set = GoalSet(goals, before)
+    return _proposal(_Stage(before, goal_set, tuple(actions), load_events(before, actions)), before, goal_set)
+
+
 def excluded_partitions(model: ClusterModel, limits: ProposalLimits) -> dict[TopicPartition, Exclusion]:
     """Return the first reason for each partition that a proposal leaves out, in their order.
 
@@ -121,11 +128,17 @@ class _Stage:
     actions: tuple[BalanceAction, ...]
     events: LoadEvents
 
-    def improves(self, before: _Stage, ratio: float) -> bool:
-        """Return whether replicas are spread better over racks, or enough less load is outside of its own bands."""
-        crowded = float(self.loads.crowded.sum()), float(before.loads.crowded.sum())
-        least = (1 - ratio) * before.goals.start_outside - LEAST_GAIN
-        return crowded[0] < crowded[1] or (crowded[0] == crowded[1] and self.goals.start_outside <= least)
+    def is_worse_than(self, loads: ClusterLoads, goals: GoalSet, ratio: float) -> bool:
+        """Return whether another placement has replicas spread better over racks, or enough less load outside of bands.
+
+        Args:
+            loads: the other placement.
+            goals: goals with its own bands.
+            ratio: part of the load outside of bands that is enough.
+        """
+        crowded = float(loads.crowded.sum()), float(self.loads.crowded.sum())
+        least = (1 - ratio) * self.goals.start_outside - LEAST_GAIN
+        return crowded[0] < crowded[1] or (crowded[0] == crowded[1] and goals.start_outside <= least)
 
 
 def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
@@ -145,10 +158,11 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
             np.inf if most is None else most - used
             for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
         )
-        room = VolumeRoom(model, now.actions)
-        search = BalanceSearch(now.loads.copy(), now.goals, limits, bytes_left, moves_left, room)
+        room, loads = VolumeRoom(model, now.actions), now.loads.copy()
+        search = BalanceSearch(loads, now.goals, limits, bytes_left, moves_left, room)
         search.run()
-        if not search.has_changed:
+        # The last search mostly finds next to nothing, and ordering its actions would take as long as the search.
+        if not (search.has_changed and now.is_worse_than(loads, GoalSet(start.goals.goals, loads), ratio)):
             break
         order = np.where(search.taken > 0, order.max() + search.taken, order)
         actions = net_actions(model, search.slots, search.leader)
@@ -157,7 +171,7 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
         ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
         loads = ClusterLoads(model.with_placement(*placement(model, ordered)))
         reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events)
-        if not reached.improves(now, ratio):
+        if not now.is_worse_than(reached.loads, reached.goals, ratio):
             break
         now = reached
     return now

@@ -17,13 +17,15 @@ from headroom.planning.balance.search.volume_room import VolumeRoom
 LEAST_GAIN = 1e-9
 _ROUNDING = 1e-12
 # Candidates up to which all of a broker are compared. Of more, those of the nearest peers with the densest load are.
-_MOST_COMPARED, _DENSEST, _PEERS, _LEAST_GIVERS, _MOST_PEERS, _SWAP_PEERS = 4_000, 384, 10, 2, 20, 4
+_MOST_COMPARED, _DENSEST, _PEERS, _LEAST_GIVERS, _MOST_PEERS, _SWAP_PEERS = 4_000, 128, 10, 2, 20, 4
 # The best candidates to first order, of which the exact gain decides, and more where none of these gains.
 _EXACT, _MOST_EXACT = 32, 256
 # One of this many replicas of a broker is taken at a time, up to the maximum, before all are compared again.
-_REPLICAS_PER_TURN, _MOST_IN_TURN = 32, 64
+_REPLICAS_PER_TURN, _MOST_IN_TURN = 32, 256
 # Candidates are taken in turn if they are worth this part of the best one, and still gain nearly what they promised.
 _ALIKE_RATIO, _KEPT_RATIO = 0.5, 0.9
+# Once replicas may move on, brokers get another turn as long as load outside of bands has fallen by this part in one.
+_LEAST_ROUND_RATIO = 0.01
 # Pairs of replicas that are compared for a swap, and the part of what a broker has outside that it has to gain.
 _MOST_PAIRS, _SWAP_RATIO = 20_000, 0.05
 
@@ -126,6 +128,7 @@ class BalanceSearch:
         """Take actions for the worst broker as long as any broker outside of a band finds one."""
         # A broker that found none waits until all others have had their turn.
         while (waits := self._failed >= self._changed.max()).sum() < len(waits):
+            before = float(self._gains.outside.sum())
             while True:
                 worst = np.where(waits, 0.0, self._gains.outside)
                 broker = int(np.argmax(worst))
@@ -138,6 +141,8 @@ class BalanceSearch:
                 if not self._help(broker, peers):
                     self._failed[broker], waits[broker] = self._now, True
             self._failed[self._gains.outside <= LEAST_GAIN] = self._now
+            if self._moves_on and self._gains.outside.sum() > (1 - _LEAST_ROUND_RATIO) * before:
+                break
 
     def _help(self, broker: int, peers: BoolArray) -> bool:
         """Take at least one action between a broker and its peers, (B,); return whether there is one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,12 +16,17 @@ from headroom.cli.balance import loading
 from headroom.cli.balance.proposal import command as command_module
 from headroom.cli.balance.proposal import explain as explain_module
 from headroom.dashboard.acting.curve import curve_of
+from headroom.operations.balance import proposal_result
 from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.saved_state import read_loads
 from headroom.planning.balance.arrays import FloatArray
 from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.pricing import price as price_module
 from headroom.planning.balance.pricing.price import batch_price
-from headroom.planning.balance.search.proposal import Proposal
+from headroom.planning.balance.search.limits import ProposalLimits
+from headroom.planning.balance.search.proposal import Proposal, propose
 from headroom.planning.elections.election_file import parse_request
 from headroom.planning.reassignments.plan import parse_plan
 from headroom.schemas.errors import HeadroomError
@@ -301,6 +307,30 @@ def test_one_action_is_explained_goal_by_goal() -> None:
     assert "nothing is copied." in text
     assert "better" in text
     assert "action 99: is not in the proposal" in str(run("explain", "99", "--state", STATE).exception)
+
+
+def test_a_saved_proposal_is_explained_without_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("--max-bytes", "200GB", "--exclude", "payments,broker:3")
+    explained = json.loads(output("explain", "2", "--state", STATE, *options, "--format", "json"))
+    assert proposed("--state", STATE, *options, "--save-state", "state.json")["actions"]
+    searches: list[ProposalLimits] = []
+
+    def searched(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalLimits) -> Proposal:
+        searches.append(limits)
+        return propose(model, goals, limits)
+
+    monkeypatch.setattr(proposal_result, "propose", searched)
+    assert json.loads(output("explain", "2", "--state", "state.json", *options, "--format", "json")) == explained
+    assert not searches
+    # Another proposal.
+    output("explain", "2", "--state", "state.json", "--goals", "disk", *options)
+    output("explain", "2", "--state", "state.json")
+    assert len(searches) == 2
+
+
+def test_a_state_for_which_nothing_can_be_proposed_is_saved(tmp_path: Path) -> None:
+    assert "--prefix: is 999" in str(run("propose", "--state", STATE, "--prefix", "999", "--save-state", "s").exception)
+    assert read_loads(tmp_path / "s")[2] is None
 
 
 @pytest.mark.parametrize(("module", "words"), [(command_module, ("propose",)), (explain_module, ("explain", "1"))])
