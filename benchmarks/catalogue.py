@@ -285,8 +285,8 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
     ),
     BenchGroup(
         "proposals",
-        "Do proposals of a balance bring the loads that they promise, in the promised time?",
-        30,
+        "Do proposals of a balance bring the loads, leads and replicas that they promise, in the promised time?",
+        None,
         proposals.measure,
         proposals.ProposalsOptions,
     ),

@@ -96,11 +96,9 @@ def _carry_out(
     commands: HeadroomCommands, folder: Path, proposal: Mapping[str, Any], by_balance_run: bool
 ) -> list[str]:
     """Carry out a proposal as it prints it, and return how its command failed; empty if none did."""
-    if by_balance_run:
-        lines = [("balance", "run", str(folder))]
-    else:
-        lines = [_batch_command(folder, batch, proposal["throttle_bytes_per_s"]) for batch in proposal["batches"]]
-    for words in lines:
+    whole = ("balance", "run", str(folder))
+    batches = (_batch_command(folder, batch, proposal["throttle_bytes_per_s"]) for batch in proposal["batches"])
+    for words in [whole] if by_balance_run else batches:
         done = commands.run(*words, *_EXECUTE)
         if done.returncode:
             last = " ".join(done.stderr.split())[-_LAST_WORDS:]
