@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from headroom.operations.balance.score import chosen_goals
 from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
 from headroom.planning.balance.batches.directories import with_directories
 from headroom.planning.balance.batches.numbering import CopyLimits
-from headroom.planning.balance.model import RATES, ClusterModel, Resource
+from headroom.planning.balance.model import ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
 from headroom.planning.balance.pricing.price import BatchPrice, BatchRun
 from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
@@ -214,7 +215,8 @@ def proposal_result(
     reached = None if in_band is None else prefix_in_band(proposal, in_band)
     chosen, goals = _prefix_length(proposal, first if reached is None else reached), proposal.goals.goals
     capacity = cluster.settings.cluster.replication_capacity
-    wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, _least_network(proposal.model))
+    network = proposal.model.least_network
+    wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, None if math.isinf(network) else network)
 
     def run_of(batches: Sequence[BalanceBatch]) -> BatchRun:
         # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
@@ -277,12 +279,6 @@ def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
 def _after(proposal: Proposal, actions: int) -> ClusterModel:
     """Return the cluster after some actions, in which means and bands are those of its new loads."""
     return proposal.model.with_placement(*placement(proposal.model, proposal.actions[:actions]))
-
-
-def _least_network(model: ClusterModel) -> float | None:
-    """Return what every broker can send and receive, bytes per second; None if unknown for all."""
-    known = [broker.capacity.of(resource) for broker in model.brokers if broker.alive for resource in RATES]
-    return min((rate for rate in known if rate is not None), default=None)
 
 
 def _price_batches(run: BatchRun, throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:

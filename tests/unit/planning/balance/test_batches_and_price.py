@@ -76,11 +76,15 @@ def test_a_full_disk_is_emptied_before_it_is_filled() -> None:
 
 
 def test_a_leader_that_copies_nothing_itself_sends_to_one_follower_more_until_the_move_ends() -> None:
-    # Broker 1 sends 4 x 5 MB/s. Each move from broker 2 to 3 adds 5 MB/s until it ends: one fits the limit of 26.
-    states = brokers(3, network_out_bytes_per_s=32.5 * MB)
+    # Broker 1 sends 4 x 5 MB/s. A move from broker 2 to 3 requires 10 MB/s of it, with the margin a throttle of 12. With
+    # the 15 of the others that fits the limit of 27.2, and two at once, which need 24 beside 10, do not.
+    states = brokers(3, network_out_bytes_per_s=34 * MB)
     model = model_of(states, [[1, 2]] * 4, [5 * MB] * 4)
     found = batches(model, [move(model, p, 1, 2) for p in range(4)])
     assert [len(batch.moves) for batch in found] == [1, 1, 1, 1]
+    assert [batch.room.most_bytes_per_s for batch in found] == [pytest.approx(12.2 * MB)] * 4
+    with pytest.raises(HeadroomError, match="batch of its own"):
+        batches(model_of(brokers(3, network_out_bytes_per_s=33 * MB), [[1, 2]] * 4, [5 * MB] * 4), [move(model, 0, 1, 2)])
 
 
 def test_a_leader_beyond_its_limit_sends_the_copies_that_take_its_leads_and_no_others() -> None:
