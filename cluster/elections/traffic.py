@@ -38,8 +38,8 @@ class Traffic:
 
     Attributes:
         written: write rate by partition; missing if unknown.
-        read: consumers' read rate from the leader, by partition; missing if unknown. With ``read_from_followers`` the sum
-            over a broker is what it sends to consumers in all.
+        read: consumers' read rate from the leader, by partition; missing if unknown. With ``read_from_followers`` the
+            sum over a broker is what it sends to consumers in all.
         requested: produce and fetch requests to the leader per second, by partition; missing if unknown. They are known
             only if the counters of requests were read.
         copied: bytes that reassignments copy per second, by broker and role; missing if unknown.
@@ -186,7 +186,9 @@ class _Interval:
             return {}
         return {name: rate * written[name] / total if total else rate / len(names) for name in names}
 
-    def all_reads(self, by_topic: Sequence[Mapping[TopicPartition, float]]) -> tuple[dict[TopicPartition, float], float]:
+    def all_reads(
+        self, by_topic: Sequence[Mapping[TopicPartition, float]]
+    ) -> tuple[dict[TopicPartition, float], float]:
         """Return the read rates of all partitions that the broker leads, and what it sends of other topics besides.
 
         Their sum is the measured one, if the broker's own counter and all of its topics are known. A small difference

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headroom.planning.balance.batches.numbering import CopyLimits, batch_numbers
-from headroom.planning.balance.batches.room import BatchThrottle
+from headroom.planning.balance.batches.room import UNLIMITED, BatchThrottle
 from headroom.planning.balance.model import NO_BROKER, ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
@@ -60,7 +60,7 @@ class BalanceBatch:
     elections: tuple[TopicPartition, ...]
     moves: tuple[ReplicaMove, ...]
     places: tuple[int, ...] = ()
-    room: BatchThrottle = BatchThrottle()
+    room: BatchThrottle = UNLIMITED
 
     def throttle(self, chosen_bytes_per_s: float) -> float:
         """Return the throttle at which the batch copies: the chosen one, or less where brokers have no room for it."""

@@ -41,6 +41,9 @@ class BatchThrottle:
     beyond: frozenset[int] = frozenset()
 
 
+UNLIMITED = BatchThrottle()
+
+
 class RowsByBatch(dict[Hashable, FloatArray]):
     """Arrays with a row for each batch, 0 at first."""
 
@@ -93,7 +96,7 @@ class BatchRoom:
         # What each leader sends of partitions that a batch copies, and the rates that throttles have to exceed.
         self._copied, self._required = RowsByBatch(self._moved.shape[1]), RowsByBatch()
         self._limits_network, self._least = bool(set(self._timed) & set(RATES)), least_copy_rate(before.model)
-        self._throttles = defaultdict[int, BatchThrottle](BatchThrottle)
+        self._throttles = defaultdict[int, BatchThrottle](lambda: UNLIMITED)
 
     def _rows(self, hours: FloatArray, latest: FloatArray) -> FloatArray:
         """Return the rows of loads by resource, (3, N, H) and (3, N), as (N, C)."""
@@ -214,7 +217,7 @@ class BatchRoom:
         self._start.hold(number + 2, mode="edge")
         for rows in (self._arriving, self._copied, self._required):
             rows.hold(number + 2)
-        action, leader = self._actions[n], self._leaders[n]
+        action = self._actions[n]
         self._take_throttle(n, number)
         for broker, arriving in self._arrivals(n):
             self._arriving[broker][number] += arriving

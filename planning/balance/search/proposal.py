@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import AnyArray, FloatArray, IndexArray
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
@@ -23,8 +23,9 @@ from headroom.planning.balance.search.volume_room import VolumeRoom
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
-# Searches for one proposal, of which the last mostly finds nothing, and the part of the load outside of bands by which
-# each has to lower it. Bands move a little with each state, so less may be a step of a circle.
+# Searches for one proposal, of which the last mostly finds nothing, and the part by which each has to lower the load
+# outside of bands of brokers that give or take replicas. Bands move a little with each state, so less may be a step of a
+# circle.
 _MOST_SEARCHES, _LEAST_FALL_RATIO = 16, 0.02
 
 
@@ -122,10 +123,28 @@ class _Stage:
     events: LoadEvents
 
     def improves(self, before: _Stage, ratio: float) -> bool:
-        """Return whether replicas are spread better over racks, or enough less load is outside of its own bands."""
+        """Return whether replicas are spread better over racks, or less load is outside of its own bands.
+
+        Copies have to lower it by a part of what the brokers that give or take replicas have outside, where none counts
+        with more than a mean load: how much other brokers have, or one that nothing can help, does not matter.
+        """
         crowded = float(self.loads.crowded.sum()), float(before.loads.crowded.sum())
-        least = (1 - ratio) * before.goals.start_outside - LEAST_GAIN
-        return crowded[0] < crowded[1] or (crowded[0] == crowded[1] and self.goals.start_outside <= least)
+        if crowded[0] != crowded[1]:
+            return crowded[0] < crowded[1]
+        outside = before.goals.outside_at_start
+        fall = outside - self.goals.outside_at_start
+        least = ratio * float(np.minimum(outside, 1.0)[self._copied_since(before)].sum())
+        return float(fall.sum()) >= max(least, LEAST_GAIN)
+
+    def _copied_since(self, before: _Stage) -> BoolArray:
+        """Return the brokers that have given or taken replicas since an earlier stage, (B,)."""
+        rows = before.loads.replicas, self.loads.replicas
+        changed = np.flatnonzero((np.sort(rows[0], axis=1) != np.sort(rows[1], axis=1)).any(axis=1))
+        same = rows[0][changed][:, :, None] == rows[1][changed][:, None]
+        concerned = np.zeros(len(before.loads.model.brokers), dtype=np.bool_)
+        concerned[rows[0][changed][~same.any(axis=2)]] = True
+        concerned[rows[1][changed][~same.any(axis=1)]] = True
+        return concerned
 
 
 def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
@@ -134,33 +153,49 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
     Each search starts as that of a new proposal would, with the bands of the state that the one before has reached. The
     proposal is the difference between the first state and the last.
     """
-    now, model = start, start.loads.model
-    # Within a stage, what the searches took first goes first: it gains the most.
-    order = np.zeros(model.partitions, dtype=np.int64)
+    now = start
     # A limit may leave room for a small part of the gain only.
     ratio = 0.0 if limits.is_partial else _LEAST_FALL_RATIO
+    # Within a stage, what the searches took first goes first: it gains the most.
+    order = np.zeros(start.loads.model.partitions, dtype=np.int64)
     for _ in range(_MOST_SEARCHES):
-        spent = (sum(a.bytes_copied for a in now.actions), sum(a.copies for a in now.actions))
-        bytes_left, moves_left = (
-            np.inf if most is None else most - used
-            for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
-        )
-        room = VolumeRoom(model, now.actions)
-        search = BalanceSearch(now.loads.copy(), now.goals, limits, bytes_left, moves_left, room)
-        search.run()
-        if not search.has_changed:
+        reached, taken = _next_stage(start, now, limits, order)
+        if reached is not None and not reached.improves(now, ratio):
+            # Where copies are not worth it, elections cost nothing.
+            reached, taken = _next_stage(start, now, replace(limits, elections_only=True), order)
+        if reached is None or not reached.improves(now, ratio):
             break
-        order = np.where(search.taken > 0, order.max() + search.taken, order)
-        actions = net_actions(model, search.slots, search.leader)
-        taken = order.tolist()
-        actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
-        ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
-        loads = ClusterLoads(model.with_placement(*placement(model, ordered)))
-        reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events)
-        if not reached.improves(now, ratio):
-            break
-        now = reached
+        now, order = reached, taken
     return now
+
+
+def _next_stage(start: _Stage, now: _Stage, limits: ProposalLimits, order: IntArray) -> tuple[_Stage | None, IntArray]:
+    """Return the stage that a search reaches, None if it finds nothing, and the order in which partitions were taken.
+
+    Args:
+        start: the cluster as it is.
+        now: the stage from which the search starts.
+        limits: limits of the proposal.
+        order: the order so far, (P,).
+    """
+    model = start.loads.model
+    spent = (sum(a.bytes_copied for a in now.actions), sum(a.copies for a in now.actions))
+    bytes_left, moves_left = (
+        np.inf if most is None else most - used
+        for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
+    )
+    room = VolumeRoom(model, now.actions)
+    search = BalanceSearch(now.loads.copy(), now.goals, limits, bytes_left, moves_left, room)
+    search.run()
+    if not search.has_changed:
+        return None, order
+    order = np.where(search.taken > 0, order.max() + search.taken, order)
+    actions = net_actions(model, search.slots, search.leader)
+    taken = order.tolist()
+    actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
+    ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
+    loads = ClusterLoads(model.with_placement(*placement(model, ordered)))
+    return _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events), order
 
 
 def placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[IndexArray, IndexArray]:
