@@ -270,7 +270,7 @@ def throttled_run(
     batches: Sequence[BalanceBatch],
     finish_within_s: float | None = None,
 ) -> tuple[BatchRun, BalanceThrottle]:
-    """Return batches as a run carries them out, and the throttle that is chosen for all of them; see ``throttle_of``."""
+    """Return batches as a run carries them out, and the throttle that is chosen for all; see ``throttle_of``."""
     capacity, network = cluster.settings.cluster.replication_capacity, proposal.model.least_network
     wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, None if math.isinf(network) else network)
     run = _run_of(cluster, proposal, batches)

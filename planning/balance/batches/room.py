@@ -97,6 +97,8 @@ class BatchRoom:
         self._copied, self._required = RowsByBatch(self._moved.shape[1]), RowsByBatch()
         self._limits_network, self._least = bool(set(self._timed) & set(RATES)), least_copy_rate(before.model)
         self._throttles = defaultdict[int, BatchThrottle](lambda: UNLIMITED)
+        # What each broker has left for the throttle of a batch, by resource.
+        self._left_in = defaultdict[int, dict[tuple[int, Resource], float]](dict)
 
     def _rows(self, hours: FloatArray, latest: FloatArray) -> FloatArray:
         """Return the rows of loads by resource, (3, N, H) and (3, N), as (N, C)."""
@@ -161,7 +163,7 @@ class BatchRoom:
         if not (self._actions[n].copies and self._limits_network):
             return np.ones(len(batches), dtype=np.bool_)
         most = np.array([self._throttles[number].most_bytes_per_s for number in batches.tolist()])
-        for _, room in self._rooms(n, batches):
+        for _, _, room in self._rooms(n, batches):
             np.minimum(most, room, out=most)
         needed = np.full(len(batches), self._least)
         for key, rate in (("most", 0.0), *self._requires(n)):
@@ -176,7 +178,7 @@ class BatchRoom:
         yield (self._leaders[n], "sends"), write * (int(model.followers[action.partition]) + 1)
         yield (action.target, "receives"), write
 
-    def _rooms(self, n: int, batches: IntArray) -> Iterator[tuple[int, FloatArray]]:
+    def _rooms(self, n: int, batches: IntArray) -> Iterator[tuple[int, Resource, FloatArray]]:
         """Yield the room for a throttle on the brokers where an action changes it, in batches, bytes per second, (N,).
 
         While copies run, the throttle counts for a leader instead of all that it sends of these partitions, and for a
@@ -184,18 +186,20 @@ class BatchRoom:
         """
         action, leader = self._actions[n], self._leaders[n]
         if Resource.NETWORK_IN in self._timed:
-            yield action.target, self._left(action.target, Resource.NETWORK_IN, self._start_of(action.target)[batches])
+            start = self._start_of(action.target)[batches]
+            yield action.target, Resource.NETWORK_IN, self._left(action.target, Resource.NETWORK_IN, start)
         if Resource.NETWORK_OUT not in self._timed:
             return
         if leader != NO_BROKER:
             others = self._sent[n] * int(self._before.model.followers[action.partition])
             room = self._left(leader, Resource.NETWORK_OUT, self._besides_copies(leader, batches) - others)
             relieved = self._sends_beyond(leader, batches) if leader == action.source else np.False_
-            yield leader, np.where(relieved, np.inf, room)
+            yield leader, Resource.NETWORK_OUT, np.where(relieved, np.inf, room)
         if action.leads:
             sends = self._required[action.target, "copies"][batches] > 0
             after = self._besides_copies(action.target, batches) + self._moved[n]
-            yield action.target, np.where(sends, self._left(action.target, Resource.NETWORK_OUT, after), np.inf)
+            room = self._left(action.target, Resource.NETWORK_OUT, after)
+            yield action.target, Resource.NETWORK_OUT, np.where(sends, room, np.inf)
 
     def _besides_copies(self, broker: int, batches: IntArray) -> FloatArray:
         """Return the loads of a broker in batches without what it sends of partitions that they copy, (N, C)."""
@@ -233,9 +237,11 @@ class BatchRoom:
         if not (action.copies and self._limits_network):
             return
         batch, room = np.array([number]), self._throttles[number]
-        for broker, left in self._rooms(n, batch):
-            if left[0] < room.most_bytes_per_s:
-                room = replace(room, most_bytes_per_s=float(left[0]), limited_by=broker)
+        rooms = self._left_in[number]
+        rooms |= {(broker, resource): float(left[0]) for broker, resource, left in self._rooms(n, batch)}
+        tightest = min(rooms, key=lambda end: rooms[end])
+        if rooms[tightest] < math.inf:
+            room = replace(room, most_bytes_per_s=rooms[tightest], limited_by=tightest[0])
         for key, rate in self._requires(n):
             self._required[key][number] += rate
             most = self._required["most"]

@@ -24,8 +24,8 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
 # Searches for one proposal, of which the last mostly finds nothing, and the part by which each has to lower the load
-# outside of bands of brokers that give or take replicas. Bands move a little with each state, so less may be a step of a
-# circle.
+# outside of bands of brokers that give or take replicas. Bands move a little with each state, so less may be a step of
+# a circle.
 _MOST_SEARCHES, _LEAST_FALL_RATIO = 16, 0.02
 
 
