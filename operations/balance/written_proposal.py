@@ -71,24 +71,28 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
 
 
 def _parse_proposal(document: Any, subject: str) -> WrittenProposal:
-    batches = document["batches"]
+    batches, throttle = document["batches"], _throttle(document["throttle_bytes_per_s"], subject)
     return WrittenProposal(
         str(document["proposal_id"]),
         str(document["cluster"]),
         tuple(_batch(batch, subject) for batch in batches),
         tuple(str(batch["fingerprint"]) for batch in batches),
-        tuple(_throttle_of(batch, document["throttle_bytes_per_s"], subject) for batch in batches),
+        tuple(_throttle_of(batch, throttle, subject) if batch["copied_replicas"] else None for batch in batches),
         # Proposals of earlier versions do not name them.
         None if document.get("asked_goals") is None else tuple(map(str, document["asked_goals"])),
         tuple(None if batch.get("duration_s") is None else float(batch["duration_s"]) for batch in batches),
     )
 
 
-def _throttle_of(batch: Mapping[str, Any], throttle: Any, subject: str) -> int | None:
-    """Return the throttle of a batch; those of earlier versions all have that of the proposal."""
-    value = batch.get("run_throttle_bytes_per_s", throttle) if batch["copied_replicas"] else throttle
+def _throttle_of(batch: Mapping[str, Any], throttle: int | None, subject: str) -> int | None:
+    """Return the throttle of a batch, which is at most that of the proposal; earlier versions have no other."""
+    rate = _throttle(batch.get("run_throttle_bytes_per_s"), subject)
+    return throttle if throttle is None or rate is None else min(rate, throttle)
+
+
+def _throttle(value: Any, subject: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value if batch["copied_replicas"] else None
+        return value
     raise HeadroomError(subject, "has a throttle_bytes_per_s that is not a number of bytes", _REMEDY)
 
 
