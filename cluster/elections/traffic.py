@@ -21,8 +21,8 @@ from headroom.cluster.model import BrokerRead, Meter, Metrics, Partition
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
-# Share of a topic's new messages up to which they count as taken by the logs that grew, and of all reads up to which
-# they count as those of the topics: log ends and counters are not read at the same moment.
+# Share of a topic's new messages up to which they count as taken by the logs that grew, and of all reads of a broker up
+# to which they count as those of the topics that it leads: log ends and counters are not read at the same moment.
 _MOST_UNSEEN_RATIO = 0.2
 # What a broker sends as leader and receives as destination.
 _COPIED = {
@@ -38,7 +38,8 @@ class Traffic:
 
     Attributes:
         written: write rate by partition; missing if unknown.
-        read: consumers' read rate from the leader, by partition; missing if unknown.
+        read: consumers' read rate from the leader, by partition; missing if unknown. With ``read_from_followers`` the
+            sum over a broker is what it sends to consumers in all.
         requested: produce and fetch requests to the leader per second, by partition; missing if unknown. They are known
             only if the counters of requests were read.
         copied: bytes that reassignments copy per second, by broker and role; missing if unknown.
@@ -98,13 +99,18 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
     written: dict[TopicPartition, float] = {}
     read: dict[TopicPartition, float] = {}
     requested: dict[TopicPartition, float] = {}
-    led = _led_by_broker_and_topic(partitions)
-    for (broker, topic), names in led.items():
+    reads: dict[int, list[dict[TopicPartition, float]]] = {broker: [] for broker in complete}
+    for (broker, topic), names in _led_by_broker_and_topic(partitions).items():
         if broker in complete:
             own = complete[broker].write_rates(topic, names)
             written |= own
-            read |= complete[broker].read_rates(topic, names, own)
+            reads[broker].append(complete[broker].read_rates(topic, names, own))
             requested |= complete[broker].request_rates(topic, names)
+    others: dict[int, float] = {}
+    for broker, by_topic in reads.items():
+        from_leader, rest = complete[broker].all_reads(by_topic)
+        read |= from_leader
+        others |= {broker: rest} if rest else {}
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
     is_complete = bool(totals) and not unmeasured and len(known) == len(totals)
@@ -120,9 +126,6 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
         for role, meter in _COUNTED.items()
         if meter in metrics.gauges
     }
-    leaders = {broker for broker, _ in led}
-    others = {broker: own.reads_of_other_topics(broker in leaders) for broker, own in complete.items()}
-    others = {broker: rate for broker, rate in others.items() if rate}
     return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested, copied, counted, others)
 
 
@@ -183,20 +186,25 @@ class _Interval:
             return {}
         return {name: rate * written[name] / total if total else rate / len(names) for name in names}
 
-    def reads_of_other_topics(self, leads: bool) -> float:
-        """Return the read rate of topics whose counters were not read, because it leads none of them; 0 if unknown.
+    def all_reads(
+        self, by_topic: Sequence[Mapping[TopicPartition, float]]
+    ) -> tuple[dict[TopicPartition, float], float]:
+        """Return the read rates of all partitions that the broker leads, and what it sends of other topics besides.
+
+        Their sum is the measured one, if the broker's own counter and all of its topics are known. A small difference
+        is divided among the partitions in proportion, because the counters are not read at the same moment.
 
         Args:
-            leads: whether the broker leads any partition.
+            by_topic: read rates of each topic that the broker leads; empty ones are unknown.
         """
-        every = topic_consumed()
-        total = self.rate(every)
-        topics = [self.rate(m) for m in self._later.counters if m.topic is not None and m.meter == every.meter]
-        if not total or None in topics or bool(topics) is not leads:
-            return 0.0
-        rest = total - sum(rate for rate in topics if rate is not None)
-        # The counters are not read at the same moment.
-        return rest if rest > _MOST_UNSEEN_RATIO * total else 0.0
+        own = {name: rate for rates in by_topic for name, rate in rates.items()}
+        total, topics = self.rate(topic_consumed()), sum(own.values())
+        if total is None or not all(by_topic):
+            return own, 0.0
+        rest = total - topics
+        if abs(rest) > _MOST_UNSEEN_RATIO * total:
+            return own, max(0.0, rest)
+        return {name: rate * total / topics for name, rate in own.items() if topics} or own, 0.0
 
     def request_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the requests per second of a topic's partitions that the broker leads; none if they are unknown."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -16,7 +17,7 @@ from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
 from headroom.planning.balance.batches.directories import with_directories
 from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.goal import BalanceGoal
-from headroom.planning.balance.model import RATES, ClusterModel, Resource
+from headroom.planning.balance.model import ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
 from headroom.planning.balance.pricing.price import BatchPrice, BatchRun
 from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
@@ -127,7 +128,7 @@ class ProposalResult:
 
     def throttle_of(self, batch: PricedBatch) -> int | None:
         """Return the throttle of a batch, bytes per second; None if it copies nothing."""
-        return self.throttle.bytes_per_s if batch.batch.moves else None
+        return throttle_of(batch.batch, self.throttle)
 
     @property
     def is_outside(self) -> bool:
@@ -136,10 +137,26 @@ class ProposalResult:
 
     def _switch_risk(self, number: int, batch: PricedBatch) -> str:
         """Return a warning if a single leader switch makes the throttle of a batch too low; empty if none does."""
-        rate, enough = self.throttle.bytes_per_s, batch.price.throttle_after_switch_bytes_per_s
+        rate, enough = self.throttle_of(batch), batch.price.throttle_after_switch_bytes_per_s
         if rate is None or enough is None or batch.price.required_after_switch_bytes_per_s < rate:
             return ""
         return f"Batch {number}: one leader switch can make the throttle too low; {rate_text(enough)} survives any."
+
+    def _network_notes(self, number: int, batch: PricedBatch) -> Iterator[str]:
+        """Yield where limits of the network make the throttle of a batch lower, or are exceeded while it copies."""
+        rate, room, ids = self.throttle_of(batch), batch.batch.room, [b.broker for b in self.proposal.model.brokers]
+        if rate is None:
+            return
+        if room.limited_by is not None and rate < (self.throttle.bytes_per_s or 0):
+            yield (
+                f"Batch {number} has a throttle of {rate_text(rate)}: with more, broker {ids[room.limited_by]} would "
+                "exceed its limit of the network while it copies."
+            )
+        for broker in sorted(ids[at] for at in room.beyond):
+            yield (
+                f"Batch {number}: broker {broker} sends more than its limit, and its copies besides, until it has "
+                "given leads away."
+            )
 
     def warnings(self) -> list[str]:
         """Return what the operator should know of the proposal, the most important first."""
@@ -174,6 +191,8 @@ class ProposalResult:
                 "All loads here, also those before, count them there."
             )
         warnings += naming_notes(self.named_on)
+        for number, batch in enumerate(self.batches, start=1):
+            warnings += self._network_notes(number, batch)
         risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
         warnings += [risk for risk in risks if risk]
         if left > _NOTHING and self.limited:
@@ -241,23 +260,15 @@ def proposal_result(
     proposal = search(cluster, request)
     reached = None if in_band is None else prefix_in_band(proposal, in_band)
     chosen, goals = _prefix_length(proposal, first if reached is None else reached), proposal.goals.goals
-    capacity = cluster.settings.cluster.replication_capacity
-    wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, _least_network(proposal.model))
-
-    def run_of(batches: Sequence[BalanceBatch]) -> BatchRun:
-        # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
-        readings_s = 2 * cluster.settings.collect.measure_s
-        ceilings = ceilings_of(proposal.model, batches, cluster.state, capacity)
-        return BatchRun(batches, ceilings, readings_s, cluster.settings.reassign.pause_s)
-
     batches, named_on = proposal_batches(cluster, request, proposal, chosen)
-    run = run_of(batches)
-    throttle = choose_throttle(run, wanted, cluster.state)
+    run, throttle = throttled_run(cluster, request, proposal, batches, finish_within_s)
     rate = throttle.bytes_per_s or 1
     priced = _price_batches(run, rate, cluster)
     duration_s = run.total_s([batch.duration_s for batch in priced])
     count = len(proposal.actions)
-    whole = run if chosen == count else run_of(proposal_batches(cluster, request, proposal, count)[0])
+    whole = run
+    if chosen < count:
+        whole = _run_of(cluster, proposal, proposal_batches(cluster, request, proposal, count)[0])
     rows = [prefix_price(proposal, n, whole, rate) for n in prefixes(proposal)]
     return ProposalResult(
         cluster=cluster,
@@ -278,6 +289,36 @@ def proposal_result(
         reaches_band=None if in_band is None else reached is not None,
         named_on=named_on,
     )
+
+
+def throttled_run(
+    cluster: BalanceCluster,
+    request: ProposalRequest,
+    proposal: Proposal,
+    batches: Sequence[BalanceBatch],
+    finish_within_s: float | None = None,
+) -> tuple[BatchRun, BalanceThrottle]:
+    """Return batches as a run carries them out, and the throttle that is chosen for all; see ``throttle_of``."""
+    capacity, network = cluster.settings.cluster.replication_capacity, proposal.model.least_network
+    wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, None if math.isinf(network) else network)
+    run = _run_of(cluster, proposal, batches)
+    return run, choose_throttle(run, wanted, cluster.state)
+
+
+def _run_of(cluster: BalanceCluster, proposal: Proposal, batches: Sequence[BalanceBatch]) -> BatchRun:
+    # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
+    readings_s = 2 * cluster.settings.collect.measure_s
+    ceilings = ceilings_of(proposal.model, batches, cluster.state, cluster.settings.cluster.replication_capacity)
+    return BatchRun(batches, ceilings, readings_s, cluster.settings.reassign.pause_s)
+
+
+def throttle_of(batch: BalanceBatch, throttle: BalanceThrottle) -> int | None:
+    """Return the throttle of a batch, bytes per second: the chosen one, or the most that brokers have room for.
+
+    None if it copies nothing.
+    """
+    rate = throttle.bytes_per_s
+    return None if rate is None or not batch.moves else math.floor(batch.throttle(rate))
 
 
 def proposal_batches(
@@ -305,12 +346,6 @@ def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
 def _after(proposal: Proposal, actions: int) -> ClusterModel:
     """Return the cluster after some actions, in which means and bands are those of its new loads."""
     return proposal.model.with_placement(*placement(proposal.model, proposal.actions[:actions]))
-
-
-def _least_network(model: ClusterModel) -> float | None:
-    """Return what every broker can send and receive, bytes per second; None if unknown for all."""
-    known = [broker.capacity.of(resource) for broker in model.brokers if broker.alive for resource in RATES]
-    return min((rate for rate in known if rate is not None), default=None)
 
 
 def _price_batches(run: BatchRun, throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:

@@ -30,8 +30,7 @@ class WrittenProposal:
         cluster: name of its cluster.
         batches: its batches.
         fingerprints: fingerprint of the plan of each batch.
-        throttle_bytes_per_s: throttle of its batches; None if nothing is copied.
-        copies: whether each batch copies.
+        throttles_bytes_per_s: throttle of each batch; None if it copies nothing.
         goals: names of the goals that were asked for; None: those of the settings.
         times_s: expected time of each batch, seconds; None if it is unknown, or never ends.
     """
@@ -40,14 +39,13 @@ class WrittenProposal:
     cluster: str
     batches: tuple[ProposedBatch, ...]
     fingerprints: tuple[str, ...]
-    throttle_bytes_per_s: int | None
-    copies: tuple[bool, ...]
+    throttles_bytes_per_s: tuple[int | None, ...]
     goals: tuple[str, ...] | None
     times_s: tuple[float | None, ...] = ()
 
     def throttle_of(self, number: int) -> int | None:
         """Return the throttle of a batch, by its number from 1, bytes per second; None if it copies nothing."""
-        return self.throttle_bytes_per_s if self.copies[number - 1] else None
+        return self.throttles_bytes_per_s[number - 1]
 
     def later_targets(self, number: int) -> frozenset[Target]:
         """Return the target replicas of all batches after one, by its number from 1."""
@@ -73,18 +71,23 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
 
 
 def _parse_proposal(document: Any, subject: str) -> WrittenProposal:
-    batches = document["batches"]
+    batches, throttle = document["batches"], _throttle(document["throttle_bytes_per_s"], subject)
     return WrittenProposal(
         str(document["proposal_id"]),
         str(document["cluster"]),
         tuple(_batch(batch, subject) for batch in batches),
         tuple(str(batch["fingerprint"]) for batch in batches),
-        _throttle(document["throttle_bytes_per_s"], subject),
-        tuple(bool(batch["copied_replicas"]) for batch in batches),
+        tuple(_throttle_of(batch, throttle, subject) if batch["copied_replicas"] else None for batch in batches),
         # Proposals of earlier versions do not name them.
         None if document.get("asked_goals") is None else tuple(map(str, document["asked_goals"])),
         tuple(None if batch.get("duration_s") is None else float(batch["duration_s"]) for batch in batches),
     )
+
+
+def _throttle_of(batch: Mapping[str, Any], throttle: int | None, subject: str) -> int | None:
+    """Return the throttle of a batch, which is at most that of the proposal; earlier versions have no other."""
+    rate = _throttle(batch.get("run_throttle_bytes_per_s"), subject)
+    return throttle if throttle is None or rate is None else min(rate, throttle)
 
 
 def _throttle(value: Any, subject: str) -> int | None:

@@ -304,6 +304,12 @@ class ClusterModel:
         capacities = [b.capacity.of(resource) for b in self.brokers]
         return np.array([np.nan if c is None else c for c in capacities], dtype=np.float64)
 
+    @cached_property
+    def least_network(self) -> float:
+        """Least that any broker that is alive can send or receive, bytes per second; infinite if unknown of all."""
+        known = [b.capacity.of(resource) for b in self.brokers if b.alive for resource in RATES]
+        return min((rate for rate in known if rate is not None), default=np.inf)
+
     def share_capacities(self, resource: Resource) -> FloatArray:
         """Return the capacities by which brokers share a resource, (B,); NaN if unknown.
 

@@ -42,7 +42,10 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
         "throttle_from": throttle.source.value,
         "misses_deadline": throttle.misses_deadline,
         "duration_s": result.duration_s,
-        "batches": [_batch_json(number, batch) for number, batch in enumerate(result.batches, start=1)],
+        "batches": [
+            _batch_json(number, batch, result.throttle_of(batch))
+            for number, batch in enumerate(result.batches, start=1)
+        ],
         "before": card_json(result.before, result.cluster),
         "after": card_json(result.after, result.cluster),
         "left_out": [
@@ -69,7 +72,7 @@ def _prefix_json(row: PrefixPrice) -> dict[str, Any]:
     }
 
 
-def _batch_json(number: int, batch: PricedBatch) -> dict[str, Any]:
+def _batch_json(number: int, batch: PricedBatch, throttle_bytes_per_s: int | None) -> dict[str, Any]:
     price = batch.price
     return {
         "number": number,
@@ -79,6 +82,7 @@ def _batch_json(number: int, batch: PricedBatch) -> dict[str, Any]:
         "copied_replicas": price.replicas_copied,
         "required_bytes_per_s": price.required_bytes_per_s,
         "throttle_bytes_per_s": price.throttle_bytes_per_s,
+        "run_throttle_bytes_per_s": throttle_bytes_per_s,
         "required_after_switch_bytes_per_s": price.required_after_switch_bytes_per_s,
         "throttle_after_switch_bytes_per_s": price.throttle_after_switch_bytes_per_s,
         "peak_disk": [{"broker": broker, "bytes": taken} for broker, taken in sorted(price.taken_bytes.items())],

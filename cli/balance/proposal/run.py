@@ -86,10 +86,10 @@ def run(
     settings = load_settings(config)
     proposal = read_own_proposal(folder, settings)
     # Where nothing is copied, the throttle limits nothing and may be low.
-    throttle = proposal.throttle_bytes_per_s if any(proposal.copies) else None
+    throttle = min((rate for rate in proposal.throttles_bytes_per_s if rate is not None), default=None)
     require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
     words = f"{COMMAND} {shell_quoted(str(folder))}"
-    # Each batch has its own rate, that of the proposal.
+    # Each batch has its own rate: that of the proposal, or what brokers have room for.
     request = RunRequest(
         RunRates(None),
         auto_up_to_bytes_per_s=auto_up_to,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.planning.balance.batches.numbering import CopyLimits, batch_numbers
+from headroom.planning.balance.batches.room import UNLIMITED, BatchThrottle
 from headroom.planning.balance.model import NO_BROKER, ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
@@ -50,6 +51,7 @@ class BalanceBatch:
         elections: partitions to elect the preferred leader of, after the reassignment.
         moves: replicas that are copied, in the order of the actions.
         places: place of each action among all, from 0, ascending.
+        room: throttle that brokers have room for while it copies.
     """
 
     actions: tuple[BalanceAction, ...]
@@ -58,6 +60,11 @@ class BalanceBatch:
     elections: tuple[TopicPartition, ...]
     moves: tuple[ReplicaMove, ...]
     places: tuple[int, ...] = ()
+    room: BatchThrottle = UNLIMITED
+
+    def throttle(self, chosen_bytes_per_s: float) -> float:
+        """Return the throttle at which the batch copies: the chosen one, or less where brokers have no room for it."""
+        return min(chosen_bytes_per_s, self.room.most_bytes_per_s)
 
     def first_moves(self, actions: int) -> tuple[ReplicaMove, ...] | None:
         """Return the copies of those actions of the batch that are among the first of all; None without any."""
@@ -72,12 +79,15 @@ def make_batches(
 
     Args and errors are those of ``batch_numbers``.
     """
-    numbers = batch_numbers(before, goals, actions, limits)
+    numbers, rooms = batch_numbers(before, goals, actions, limits)
     by_batch: list[list[int]] = [[] for _ in range(max(numbers, default=-1) + 1)]
     for place, number in enumerate(numbers):
         by_batch[number].append(place)
     loads = before.copy()
-    return [_carry_out(loads, [actions[n] for n in own], own) for own in by_batch]
+    return [
+        replace(_carry_out(loads, [actions[n] for n in own], own), room=room)
+        for own, room in zip(by_batch, rooms, strict=True)
+    ]
 
 
 def _carry_out(loads: ClusterLoads, actions: Sequence[BalanceAction], places: Sequence[int]) -> BalanceBatch:

@@ -130,11 +130,10 @@ class BatchRun:
             throttle_bytes_per_s: throttle on all brokers, both roles.
             actions: number of actions; None: all.
         """
-        moves = [batch.moves if actions is None else batch.first_moves(actions) for batch in self.batches]
         durations_s = [
-            duration_s(own, throttle_bytes_per_s, ceilings)
-            for own, ceilings in zip(moves, self.ceilings, strict=True)
-            if own is not None
+            duration_s(own, batch.throttle(throttle_bytes_per_s), ceilings)
+            for batch, ceilings in zip(self.batches, self.ceilings, strict=True)
+            if (own := batch.moves if actions is None else batch.first_moves(actions)) is not None
         ]
         return len(durations_s), self.total_s(durations_s)
 

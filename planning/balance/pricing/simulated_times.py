@@ -35,7 +35,8 @@ def simulated_times_s(run: BatchRun, throttle_bytes_per_s: float, state: Cluster
     used: dict[int, set[Role]] = defaultdict(set)
     times_s = []
     for batch, ceilings in zip(run.batches, run.ceilings, strict=True):
-        times_s.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used), ceilings))
+        rate = batch.throttle(throttle_bytes_per_s)
+        times_s.append(_simulated_s(batch, rate, _without_unused(state, used), ceilings))
         for move in batch.moves:
             used[move.leader].add(Role.LEADER)
             used[move.target].add(Role.FOLLOWER)

@@ -38,7 +38,8 @@ class GoalSet:
         lower: lower edges that the search aims at, (K, B).
         upper: upper edges that the search aims at, (K, B).
         norm: weight divided by the mean, (K, B); 0 where there is no mean.
-        start_outside: load outside of the bands themselves and beyond limits before the search, in shares of the means.
+        outside_at_start: load of each broker outside of the bands themselves and beyond limits before the search, in
+            shares of the means, (B,).
 
     Raises:
         HeadroomError: a goal fails.
@@ -93,7 +94,7 @@ class GoalSet:
             self.norm = np.where(self.mean > 0, weights / self.mean, 0.0)
         beyond = np.maximum(np.maximum(start - bands[1], bands[0] - start), 0.0)
         quiet = (np.maximum(start, self.mean) < self.detect_below[:, None]) | (soft & ~loads.model.is_counted)
-        self.start_outside = float((np.where(quiet, 0.0, beyond) * self.norm).sum())
+        self.outside_at_start: FloatArray = (np.where(quiet, 0.0, beyond) * self.norm).sum(axis=0)
         bounded = np.isfinite(self.upper).any(axis=1)
         limits = np.flatnonzero(~soft[:, 0] & bounded)
         bounded |= np.isfinite(self.lower).any(axis=1)
@@ -103,6 +104,11 @@ class GoalSet:
         self._limits = np.stack([self.upper[limits], self.norm[limits]])
         self._mean, least = self.mean[banded], self.detect_below[banded]
         self._quiet_below = [(n, least[n]) for n in np.flatnonzero((self._mean < least[:, None]).any(axis=1)).tolist()]
+
+    @property
+    def start_outside(self) -> float:
+        """Return the sum of ``outside_at_start``."""
+        return float(self.outside_at_start.sum())
 
     def outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
         """Return the load outside of bands and beyond limits, in shares of the mean by weight, (K, N).

@@ -8,7 +8,8 @@ from enum import Enum
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
+from headroom.planning.balance.goals.bands import LIMIT_RATIO
 from headroom.planning.balance.model import NO_BROKER, ClusterModel
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
@@ -17,6 +18,8 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 MOVE_OVERHEAD_BYTES = 256_000_000
 # Factor between the rate that a batch requires and the throttle that it is given.
 MARGIN_RATIO = ThrottlePolicy().margin_ratio
+# A copy has at least this share of what brokers may send or receive: a partition without writes would have none.
+_LEAST_COPY_RATIO = 0.01
 
 
 class Exclusion(str, Enum):
@@ -112,6 +115,21 @@ class ProposalLimits:
             Exclusion.UNKNOWN_SIZE: ~np.isfinite(model.size),
             Exclusion.OVER_THROTTLE: over,
         }
+
+
+def least_throttles(model: ClusterModel, partitions: IntArray) -> FloatArray:
+    """Return the least throttle of a batch that copies each of N partitions, bytes per second, (N,), with the margin.
+
+    Until the copy ends, its leader may send this much to all followers, and the new replica may receive it.
+    """
+    # The new replica is one more follower.
+    required = model.peak_write.take(partitions) * (model.followers.take(partitions) + 1) * MARGIN_RATIO
+    return np.maximum(required, least_copy_rate(model))
+
+
+def least_copy_rate(model: ClusterModel) -> float:
+    """Return what the throttle of a batch is at least where brokers have limits of the network, bytes per second."""
+    return 0.0 if np.isinf(model.least_network) else _LEAST_COPY_RATIO * LIMIT_RATIO * model.least_network
 
 
 def is_internal(model: ClusterModel) -> BoolArray:

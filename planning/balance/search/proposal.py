@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import AnyArray, FloatArray, IndexArray
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
@@ -23,8 +23,9 @@ from headroom.planning.balance.search.volume_room import VolumeRoom
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
-# Searches for one proposal, of which the last mostly finds nothing, and the part of the load outside of bands by which
-# each has to lower it. Bands move a little with each state, so less may be a step of a circle.
+# Searches for one proposal, of which the last mostly finds nothing, and the part by which each has to lower the load
+# outside of bands of brokers that give or take replicas. Bands move a little with each state, so less may be a step of
+# a circle.
 _MOST_SEARCHES, _LEAST_FALL_RATIO = 16, 0.02
 
 
@@ -131,14 +132,31 @@ class _Stage:
     def is_worse_than(self, loads: ClusterLoads, goals: GoalSet, ratio: float) -> bool:
         """Return whether another placement has replicas spread better over racks, or enough less load outside of bands.
 
+        Copies have to lower it by a part of what the brokers that give or take replicas have outside, where none counts
+        with more than a mean load: how much other brokers have, or one that nothing can help, does not matter.
+
         Args:
             loads: the other placement.
             goals: goals with its own bands.
-            ratio: part of the load outside of bands that is enough.
+            ratio: that part.
         """
         crowded = float(loads.crowded.sum()), float(self.loads.crowded.sum())
-        least = (1 - ratio) * self.goals.start_outside - LEAST_GAIN
-        return crowded[0] < crowded[1] or (crowded[0] == crowded[1] and goals.start_outside <= least)
+        if crowded[0] != crowded[1]:
+            return crowded[0] < crowded[1]
+        outside = self.goals.outside_at_start
+        fall = outside - goals.outside_at_start
+        least = ratio * float(np.minimum(outside, 1.0)[self._copied_until(loads)].sum())
+        return float(fall.sum()) >= max(least, LEAST_GAIN)
+
+    def _copied_until(self, loads: ClusterLoads) -> BoolArray:
+        """Return the brokers that give or take replicas on the way to another placement, (B,)."""
+        rows = self.loads.replicas, loads.replicas
+        changed = np.flatnonzero((np.sort(rows[0], axis=1) != np.sort(rows[1], axis=1)).any(axis=1))
+        same = rows[0][changed][:, :, None] == rows[1][changed][:, None]
+        concerned = np.zeros(len(loads.model.brokers), dtype=np.bool_)
+        concerned[rows[0][changed][~same.any(axis=2)]] = True
+        concerned[rows[1][changed][~same.any(axis=1)]] = True
+        return concerned
 
 
 def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
@@ -147,34 +165,61 @@ def _search(start: _Stage, limits: ProposalLimits) -> _Stage:
     Each search starts as that of a new proposal would, with the bands of the state that the one before has reached. The
     proposal is the difference between the first state and the last.
     """
-    now, model = start, start.loads.model
-    # Within a stage, what the searches took first goes first: it gains the most.
-    order = np.zeros(model.partitions, dtype=np.int64)
+    now = start
     # A limit may leave room for a small part of the gain only.
     ratio = 0.0 if limits.is_partial else _LEAST_FALL_RATIO
+    # Within a stage, what the searches took first goes first: it gains the most.
+    order = np.zeros(start.loads.model.partitions, dtype=np.int64)
     for _ in range(_MOST_SEARCHES):
-        spent = (sum(a.bytes_copied for a in now.actions), sum(a.copies for a in now.actions))
-        bytes_left, moves_left = (
-            np.inf if most is None else most - used
-            for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
-        )
-        room, loads = VolumeRoom(model, now.actions), now.loads.copy()
-        search = BalanceSearch(loads, now.goals, limits, bytes_left, moves_left, room)
-        search.run()
-        # The last search mostly finds next to nothing, and ordering its actions would take as long as the search.
-        if not (search.has_changed and now.is_worse_than(loads, GoalSet(start.goals.goals, loads), ratio)):
-            break
-        order = np.where(search.taken > 0, order.max() + search.taken, order)
-        actions = net_actions(model, search.slots, search.leader)
-        taken = order.tolist()
-        actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
-        ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
-        loads = ClusterLoads(model.with_placement(*placement(model, ordered)))
-        reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events)
-        if not now.is_worse_than(reached.loads, reached.goals, ratio):
+        reached, order = _next_stage(start, now, limits, order, ratio)
+        if reached is None:
             break
         now = reached
     return now
+
+
+def _next_stage(
+    start: _Stage, now: _Stage, limits: ProposalLimits, order: IntArray, ratio: float
+) -> tuple[_Stage | None, IntArray]:
+    """Return the stage that a search reaches, None if it is not better, and the order in which partitions were taken.
+
+    Args:
+        start: the cluster as it is.
+        now: the stage from which the search starts.
+        limits: limits of the proposal.
+        order: the order so far, (P,).
+        ratio: part of the load outside of bands by which copies have to lower it.
+    """
+    model = start.loads.model
+    spent = (sum(a.bytes_copied for a in now.actions), sum(a.copies for a in now.actions))
+    bytes_left, moves_left = (
+        np.inf if most is None else most - used
+        for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
+    )
+    room, loads = VolumeRoom(model, now.actions), now.loads.copy()
+    search = BalanceSearch(loads, now.goals, limits, bytes_left, moves_left, room)
+    search.run()
+    if not search.has_changed:
+        return None, order
+    # The last search mostly finds next to nothing, and ordering its actions would take as long as the search.
+    if now.is_worse_than(loads, GoalSet(start.goals.goals, loads), ratio):
+        taken = np.where(search.taken > 0, order.max() + search.taken, order)
+        reached = _stage(start, net_actions(model, search.slots, search.leader), taken, limits)
+        if now.is_worse_than(reached.loads, reached.goals, ratio):
+            return reached, taken
+    if limits.elections_only:
+        return None, order
+    # Where copies are not worth it, elections cost nothing.
+    return _next_stage(start, now, replace(limits, elections_only=True), order, ratio)
+
+
+def _stage(start: _Stage, actions: list[BalanceAction], order: IntArray, limits: ProposalLimits) -> _Stage:
+    """Return the stage that actions lead to, which are sorted by the order of their partitions within each kind."""
+    model, taken = start.loads.model, order.tolist()
+    actions.sort(key=lambda action: (stage_of(model, action), taken[action.partition]))
+    ordered, events = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes)
+    loads = ClusterLoads(model.with_placement(*placement(model, ordered)))
+    return _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered), events)
 
 
 def placement(model: ClusterModel, actions: Sequence[BalanceAction]) -> tuple[IndexArray, IndexArray]:

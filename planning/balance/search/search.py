@@ -10,7 +10,7 @@ from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
 from headroom.planning.balance.search.gains import Candidates, Gains, candidate_deltas
-from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal
+from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits, is_internal, least_throttles
 from headroom.planning.balance.search.volume_room import VolumeRoom
 
 # A gain below this is rounding.
@@ -60,7 +60,8 @@ class BalanceSearch:
     ) -> None:
         self._model, self._loads, self._goals, self._limits = loads.model, loads, goals, limits
         self._gains = Gains(loads, goals)
-        self._most_sent = goals.limit(Resource.NETWORK_OUT)
+        self._most_sent, self._most_received = (goals.limit(r) for r in (Resource.NETWORK_OUT, Resource.NETWORK_IN))
+        self._least_throttles = least_throttles(loads.model, np.arange(loads.model.partitions))
         self.slots = loads.replicas.copy()
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
@@ -264,16 +265,22 @@ class BalanceSearch:
         fits &= copied <= self._bytes_left
         leader = self._loads.leader.take(partitions)
         leads = leader == sources
-        fits &= self._can_send(partitions, leader, leads)
+        if np.isfinite(self._model.least_network):
+            fits &= self._can_copy(partitions, leader, leads, targets)
         moves = Candidates(partitions, sources, targets, leads, True, copied)
         return moves if fits.all() else moves.subset(fits)
 
-    def _can_send(self, partitions: IntArray, leader: IndexArray, leads: BoolArray) -> BoolArray:
-        """Return whether leaders have room for one more follower until the move ends, or are relieved of the lead."""
-        room = (self._most_sent - self._loads.loads[Resource.NETWORK_OUT])[leader]
+    def _can_copy(self, partitions: IntArray, leader: IndexArray, leads: BoolArray, targets: IntArray) -> BoolArray:
+        """Return whether leaders and targets have room for the throttle of a copy, or leaders are relieved of the lead.
+
+        What a leader sends to the followers that are there counts against the throttle, too.
+        """
+        loads, least = self._loads.loads, self._least_throttles.take(partitions)
+        room = (self._most_sent - loads[Resource.NETWORK_OUT])[leader]
+        sent = self._model.followers.take(partitions) * self._model.rate_edges[0][0].take(partitions)
         relieved = leads & (room < 0)
-        can_send: BoolArray = (leader == NO_BROKER) | (self._model.peak_write[partitions] <= room) | relieved
-        return can_send
+        can_send: BoolArray = (leader == NO_BROKER) | (least - sent <= room) | relieved
+        return can_send & (least <= (self._most_received - loads[Resource.NETWORK_IN])[targets])
 
     def _cost(self, candidates: Candidates) -> FloatArray:
         if not candidates.copies:

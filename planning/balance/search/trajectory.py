@@ -13,13 +13,15 @@ from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.deltas import LoadDeltas, changed_loads, load_deltas
+from headroom.planning.balance.search.limits import least_throttles
 
 
 @dataclass(frozen=True, eq=False)
 class LoadEvents:
     """Changes of brokers by a sequence of actions, sorted by broker, then by action, with what arrives first.
 
-    An election has two events, a move four (E in all): its leader sends more until the new replica is in sync.
+    An election has two events, and so has a move, and two more each for a leader that may send so much, and a target
+    that may receive so much, at most (E in all): until the copy ends, the throttle counts instead of the writes.
 
     Attributes:
         actions: index of the action, (E,).
@@ -50,15 +52,22 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
     targets = np.array([a.target for a in actions], dtype=np.int64)
     leaders = np.array(copied_from(loads, actions), dtype=np.int64)
     count, deltas = len(actions), action_deltas(loads.model, actions)
-    # The leader of a partition sends its writes to the new replica too, until the move ends.
-    sending = np.flatnonzero(leaders != NO_BROKER)
-    sent = np.zeros((3, len(sending), deltas.hours.shape[2]))
-    sent[Resource.NETWORK_OUT] = loads.model.write.take([actions[n].partition for n in sending.tolist()], axis=0)
-    numbers = np.concatenate([np.arange(count), sending])
-    takers, givers = np.concatenate([targets, leaders[sending]]), np.concatenate([sources, leaders[sending]])
-    hours = np.concatenate([deltas.hours, sent], axis=1)
-    latest = np.concatenate([deltas.latest, np.zeros((3, len(sending)))], axis=1)
-    gives_lead = np.concatenate([np.zeros(count, dtype=np.bool_), (sources == leaders)[sending]])
+    copies = np.array([action.copies > 0 for action in actions], dtype=np.bool_)
+    sending, receiving = (
+        np.flatnonzero(copies & (brokers != NO_BROKER) & np.isfinite(loads.model.capacities(resource))[brokers])
+        for brokers, resource in ((leaders, Resource.NETWORK_OUT), (targets, Resource.NETWORK_IN))
+    )
+    numbers = np.concatenate([np.arange(count), sending, receiving])
+    during = np.concatenate([leaders[sending], targets[receiving]])
+    takers, givers = np.concatenate([targets, during]), np.concatenate([sources, during])
+    sent, received = copy_rates(loads.model, [action.partition for action in actions])
+    copied = np.zeros((3, len(during), deltas.hours.shape[2]))
+    copied[Resource.NETWORK_OUT, : len(sending)] = sent[sending]
+    copied[Resource.NETWORK_IN, len(sending) :] = received[receiving]
+    hours = np.concatenate([deltas.hours, copied], axis=1)
+    latest = np.concatenate([deltas.latest, np.zeros((3, len(during)))], axis=1)
+    gives_lead = np.zeros(len(numbers), dtype=np.bool_)
+    gives_lead[count : count + len(sending)] = (sources == leaders)[sending]
     rows = np.tile(np.arange(len(numbers)), 2)
     brokers = np.concatenate([takers, givers])
     sign = np.repeat([1.0, -1.0], len(numbers))
@@ -70,6 +79,17 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
     before = np.concatenate([np.zeros((RESOURCES, 1)), after[:, :-1]], axis=1) if len(order) else after
     before[:, first] = loads.loads[:, brokers[first]]
     return LoadEvents(numbers[rows], brokers, before, after, gives_lead[rows])
+
+
+def copy_rates(model: ClusterModel, partitions: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Return what leaders send and targets receive besides their loads until copies end, (N, H) each, bytes per second.
+
+    It is the least throttle of each copy instead of the writes that count against it: a leader's load has those to the
+    followers that are there, a target's those to the new replica.
+    """
+    own = np.array(partitions, dtype=np.int64)
+    throttle, write = least_throttles(model, own)[:, None], model.write.take(own, axis=0)
+    return throttle - write * model.followers[own][:, None], throttle - write
 
 
 def copied_from(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> list[int]:

@@ -13,7 +13,7 @@ from math import ceil
 import numpy as np
 
 from benchmarks.groups.balance.limits.clusters import LimitCluster
-from headroom.operations.balance.proposal_result import proposal_batches, search
+from headroom.operations.balance.proposal_result import proposal_batches, search, throttle_of, throttled_run
 from headroom.planning.balance.arrays import FloatArray
 from headroom.planning.balance.batches.batches import BalanceBatch
 from headroom.planning.reassignments.cluster_state import BrokerState, LogDirectory
@@ -122,14 +122,14 @@ class Replay:
         received, sent = (np.percentile(own, percentile, axis=1) for own in (self._received, self._sent))
         return {"network in": received, "network out": sent, "disk": self._stored.copy()}
 
-    def run(self, batch: BalanceBatch) -> Iterator[str]:
-        """Carry out a batch, and yield what it breaks, or breaks further, at some moment."""
+    def run(self, batch: BalanceBatch, throttle: float | None) -> Iterator[str]:
+        """Carry out a batch with a throttle, bytes per second, and yield what it breaks, or further, at some moment."""
         for assignment in batch.assignments:
             yield from self._placement_broken(assignment, batch)
         yield from self._counts_broken(batch)
-        before = self._loads()
+        before, copying = self._loads(), self._while_copying(batch, throttle)
         relieved = self._begin(batch)
-        peak = self._loads()
+        peak = {resource: np.maximum(load, copying.get(resource, 0.0)) for resource, load in self._loads().items()}
         for resource, limit in self._limits.items():
             most = np.maximum(limit, before[resource]) * (1 + _ROUNDING)
             for at in np.flatnonzero(peak[resource] > most).tolist():
@@ -140,6 +140,34 @@ class Replay:
                 yield f"{resource} of broker {self._ids[at]}: {ratio:.3f} of its limit"
         yield from self._fill_directories(batch)
         self._end(batch)
+
+    def _while_copying(self, batch: BalanceBatch, throttle: float | None) -> dict[str, FloatArray]:
+        """Return what brokers that copy send and receive at most if the throttle is used up; 0 for all others.
+
+        It counts for all that a leader sends of the partitions that are copied, and for all that new replicas receive.
+        """
+        hours = self._sent.shape[1]
+        sent, received = {}, {}
+        leads = np.zeros_like(self._sent)
+        for assignment in batch.assignments:
+            name, leader = assignment.name, self._leader[assignment.name]
+            after, new = self._leader_after(assignment, batch), _new(assignment, self._replicas[assignment.name])
+            if new and leader is not None:
+                sent[leader] = sent.get(leader, 0.0) + self._write[name] * (len(self._replicas[name]) - 1)
+            for broker in new:
+                received[broker] = np.zeros(hours)
+            if after != leader:
+                leads[self._at[after]] += self._sent_rate(name, len(assignment.replicas) - 1)
+        copying = {"network out": np.zeros(len(self._ids)), "network in": np.zeros(len(self._ids))}
+        percentile = self._of.cluster.settings.balance.percentile
+        for own, resource, loads in (
+            (sent, "network out", self._sent + leads),
+            (received, "network in", self._received),
+        ):
+            for broker, counted in own.items():
+                at = self._at[broker]
+                copying[resource][at] = np.percentile(loads[at] - counted, percentile) + (throttle or np.inf)
+        return copying
 
     def _begin(self, batch: BalanceBatch) -> set[int]:
         """Let all arrive, and return the brokers that send copies of partitions whose lead they give."""
@@ -265,8 +293,10 @@ def broken_limits(of: LimitCluster, seed: int) -> list[str]:
     for actions in range(1, len(proposal.actions) + 1):
         replay = Replay(of, draw)
         batches, _ = proposal_batches(of.cluster, of.request, proposal, actions)
-        for number, batch in enumerate(batches, start=1):
-            found += [f"{actions} actions, batch {number}: {text}" for text in replay.run(batch)]
+        run, throttle = throttled_run(of.cluster, of.request, proposal, batches)
+        for number, batch in enumerate(run.batches, start=1):
+            rate = throttle_of(batch, throttle)
+            found += [f"{actions} actions, batch {number}: {text}" for text in replay.run(batch, rate)]
     return found
 
 

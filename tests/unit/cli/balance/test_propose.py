@@ -174,6 +174,21 @@ def test_times_have_the_readings_and_pauses_of_a_run(tmp_path: Path) -> None:
     assert "meets --finish-within" in fast["warnings"][0]
 
 
+def test_a_batch_has_a_lower_throttle_where_a_broker_has_no_room_for_more(tmp_path: Path) -> None:
+    (tmp_path / "headroom.toml").write_text('[balance]\nnetwork_out_capacity = "200MB"\nnetwork_in_capacity = "1GB"\n')
+    values = proposed("--state", STATE, "--throttle", "10GB", "--dir", "out")
+    copying = [batch for batch in values["batches"] if batch["copied_replicas"]]
+    assert values["throttle_bytes_per_s"] == 10_000 * MB
+    # Brokers may send 160 MB/s.
+    assert all(batch["throttle_bytes_per_s"] <= batch["run_throttle_bytes_per_s"] < 160 * MB for batch in copying)
+    notes = [text for text in values["warnings"] if "would exceed its limit of the network while it copies" in text]
+    assert len(notes) == len(copying)
+    document = json.loads((Path("out") / "proposal.json").read_text())
+    rates = [batch["run_throttle_bytes_per_s"] for batch in values["batches"]]
+    assert [batch["run_throttle_bytes_per_s"] for batch in document["batches"]] == rates
+    assert [rate is None for rate in rates] == [not batch["copied_replicas"] for batch in values["batches"]]
+
+
 def test_a_prefix_makes_batches_of_the_first_actions() -> None:
     values = proposed("--state", STATE, "--prefix", "6")
     assert values["chosen_actions"] == 6

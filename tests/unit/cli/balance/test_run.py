@@ -22,6 +22,7 @@ from headroom.planning.elections.planner import PartitionState
 from headroom.planning.elections.quiet_hours import DailyWindow
 from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.cli.balance.test_live import FakeReader, found, store
@@ -111,8 +112,27 @@ def test_a_throttle_below_what_kafka_keeps_needs_a_second_flag(brokers: Brokers)
 def test_a_throttle_of_a_file_that_is_no_number_of_bytes_is_refused(brokers: Brokers, throttle: object) -> None:
     found("propose", "--dir", "out")
     file = Path("out") / "proposal.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "throttle_bytes_per_s": throttle}))
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "throttle_bytes_per_s": throttle}))
     assert "has a throttle_bytes_per_s that is not a number of bytes" in str(executed().exception)
+    batches = [{**batch, "run_throttle_bytes_per_s": throttle} for batch in document["batches"]]
+    file.write_text(json.dumps({**document, "batches": batches}))
+    assert "has a throttle_bytes_per_s that is not a number of bytes" in str(executed().exception)
+
+
+def test_a_batch_has_its_own_throttle_and_in_files_of_earlier_versions_that_of_the_proposal(brokers: Brokers) -> None:
+    found("propose", "--dir", "out")
+    file = Path("out") / "proposal.json"
+    document = json.loads(file.read_text())
+    settings = Settings(cluster=ClusterSettings(name=document["cluster"]))
+    copying = next(batch for batch in document["batches"] if batch["copied_replicas"])
+    copying["run_throttle_bytes_per_s"] = 3_000_000
+    file.write_text(json.dumps(document))
+    assert written_proposal.read_own_proposal(Path("out"), settings).throttle_of(copying["number"]) == 3_000_000
+    del copying["run_throttle_bytes_per_s"]
+    file.write_text(json.dumps(document))
+    throttle = document["throttle_bytes_per_s"]
+    assert written_proposal.read_own_proposal(Path("out"), settings).throttle_of(copying["number"]) == throttle
 
 
 def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:

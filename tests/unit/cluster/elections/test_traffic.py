@@ -121,25 +121,39 @@ def test_what_consumers_read_of_a_topic_is_divided_by_what_was_written() -> None
 
 
 @pytest.mark.parametrize(
-    ("total", "topics", "leads", "expected"),
+    ("total", "topics", "leads", "from_leader", "besides"),
     [
-        (10_000.0, {"t": 4_000.0}, True, {1: 6_000.0}),
-        # The counters are not read at the same moment.
-        (4_500.0, {"t": 4_000.0}, True, {}),
-        # It leads nothing, and all that it sends it sends as a follower.
-        (3_000.0, {}, False, {1: 3_000.0}),
+        (10_000.0, {"t": 1_000.0, "u": 3_000.0}, True, {"t": 1_000.0, "u": 3_000.0}, {1: 6_000.0}),
+        # The counters are not read at the same moment: 500 bytes more or less go to t and u as 1 to 3.
+        (4_500.0, {"t": 1_000.0, "u": 3_000.0}, True, {"t": 1_125.0, "u": 3_375.0}, {}),
+        (3_500.0, {"t": 1_000.0, "u": 3_000.0}, True, {"t": 875.0, "u": 2_625.0}, {}),
+        # A counter of all topics that shows far less than those of the topics is not that of the same reads.
+        (100.0, {"t": 1_000.0, "u": 3_000.0}, True, {"t": 1_000.0, "u": 3_000.0}, {}),
+        (0.0, {"t": 0.0, "u": 0.0}, True, {"t": 0.0, "u": 0.0}, {}),
+        # It leads nothing, and all that it sends it sends as a follower, whether its topics are exported or not.
+        (3_000.0, {}, False, {}, {1: 3_000.0}),
+        (3_000.0, {"t": 3_000.0}, False, {}, {1: 3_000.0}),
         # The source does not export the counters of topics.
-        (3_000.0, {}, True, {}),
+        (3_000.0, {}, True, {}, {}),
     ],
 )
-def test_what_consumers_read_of_topics_that_a_broker_does_not_lead_is_known_by_broker(
-    total: float, topics: dict[str, float], leads: bool, expected: dict[int, float]
+def test_what_a_broker_sends_to_consumers_is_of_what_it_leads_or_besides_and_the_sum_is_the_measured_one(
+    total: float, topics: dict[str, float], leads: bool, from_leader: dict[str, float], besides: dict[int, float]
 ) -> None:
     meters = {topic_consumed(): total, **{topic_consumed(topic): rate for topic, rate in topics.items()}}
     earlier, later = metrics_at(0, dict.fromkeys(meters, 0.0)), metrics_at(1_000, meters)
-    partitions = [led("t", 0, 1 if leads else 2)]
+    partitions = [led(topic, 0, 1 if leads else 2) for topic in ("t", "u")]
     found = traffic_between(partitions, CounterSample({1: earlier}), CounterSample({1: later}))
-    assert found.read_from_followers == expected
+    assert found.read == {(topic, 0): rate for topic, rate in from_leader.items()}
+    assert found.read_from_followers == besides
+
+
+def test_reads_of_a_topic_that_is_unknown_are_not_those_of_others() -> None:
+    # The counter of u is new: it may have what t does not explain.
+    meters = {topic_consumed(): 4_000.0, topic_consumed("t"): 1_000.0}
+    earlier, later = metrics_at(0, dict.fromkeys(meters, 0.0)), metrics_at(1_000, {**meters, topic_consumed("u"): 9.0})
+    found = traffic_between([led("t", 0), led("u", 0)], CounterSample({1: earlier}), CounterSample({1: later}))
+    assert (found.read, found.read_from_followers) == ({("t", 0): 1_000.0}, {})
 
 
 def test_what_consumers_read_of_a_topic_without_writes_is_divided_evenly() -> None:

@@ -76,11 +76,40 @@ def test_a_full_disk_is_emptied_before_it_is_filled() -> None:
 
 
 def test_a_leader_that_copies_nothing_itself_sends_to_one_follower_more_until_the_move_ends() -> None:
-    # Broker 1 sends 4 x 5 MB/s. Each move from broker 2 to 3 adds 5 MB/s until it ends: one fits the limit of 26.
-    states = brokers(3, network_out_bytes_per_s=32.5 * MB)
+    # Broker 1 sends 4 x 5 MB/s. A move from broker 2 to 3 requires 10 MB/s of it, with the margin a throttle of 12.
+    # That and the 15 of the others fit the limit of 27.2; two moves at once, which need 24 beside 10, do not.
+    states = brokers(3, network_out_bytes_per_s=34 * MB)
     model = model_of(states, [[1, 2]] * 4, [5 * MB] * 4)
     found = batches(model, [move(model, p, 1, 2) for p in range(4)])
     assert [len(batch.moves) for batch in found] == [1, 1, 1, 1]
+    assert [batch.room.most_bytes_per_s for batch in found] == [pytest.approx(12.2 * MB)] * 4
+    less = model_of(brokers(3, network_out_bytes_per_s=33 * MB), [[1, 2]] * 4, [5 * MB] * 4)
+    with pytest.raises(HeadroomError, match="batch of its own"):
+        batches(less, [move(less, 0, 1, 2)])
+
+
+def test_a_batch_copies_with_a_throttle_that_brokers_have_room_for() -> None:
+    # Broker 1 sends 4 x 5 MB/s and may send 80, broker 3 receives nothing. What broker 1 sends of two partitions counts
+    # against the throttle: 80 - 10 are left for it. The two batches that half of the topic makes are alike.
+    model = model_of(brokers(3, network_out_bytes_per_s=100 * MB), [[1, 2]] * 4, [5 * MB] * 4)
+    found = batches(model, [move(model, p, 1, 2) for p in range(4)], CopyLimits())
+    assert [(batch.room.most_bytes_per_s, batch.room.limited_by) for batch in found] == [
+        (pytest.approx(70 * MB), 0)
+    ] * 2
+    assert (found[0].throttle(1e9), found[0].throttle(30 * MB)) == (found[0].room.most_bytes_per_s, 30 * MB)
+    assert run_of(*found).rough_s(1e9) == run_of(*found).rough_s(70 * MB)
+    # It receives up to the throttle, whatever is written: 48 - 0, and at the next batch 48 - 10.
+    model = model_of(brokers(3, network_in_bytes_per_s=60 * MB), [[1, 2]] * 4, [5 * MB] * 4)
+    found = batches(model, [move(model, p, 1, 2) for p in range(4)], CopyLimits())
+    assert [batch.room.most_bytes_per_s for batch in found] == [pytest.approx(48 * MB), pytest.approx(38 * MB)]
+    assert all(batch.room.limited_by == 2 for batch in found)
+
+
+def test_a_broker_beyond_its_limit_does_not_limit_the_throttle_of_copies_that_relieve_it() -> None:
+    # Broker 1 sends 20 MB/s, and may send 18.
+    model = model_of(brokers(3, network_out_bytes_per_s=22.5 * MB), [[1, 2]] * 4, [5 * MB] * 4)
+    (batch,) = batches(model, [move(model, p, 0, 2) for p in range(3)])
+    assert (batch.room.most_bytes_per_s, batch.room.beyond) == (float("inf"), {0})
 
 
 def test_a_leader_beyond_its_limit_sends_the_copies_that_take_its_leads_and_no_others() -> None:

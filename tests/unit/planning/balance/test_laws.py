@@ -125,7 +125,9 @@ def test_replicas_move_once_and_the_load_outside_of_bands_only_falls(made: Made)
     assert len({(move.partition, move.source) for move in copies}) == len(copies)
     assert proposal.outside[-1] <= proposal.outside[0] + 1e-9
     stages = [stage_of(proposal.model, action) for action in proposal.actions]
-    assert stages == sorted(stages)
+    # Where brokers have limits of the network, an action may have to wait for one that makes room.
+    if all(broker.capacity.network_in_bytes_per_s is None for broker in proposal.model.brokers):
+        assert stages == sorted(stages)
     for row, again in zip(proposal.model.replicas, proposal.state(len(proposal.actions)).replicas, strict=True):
         assert len(set(again.tolist())) == len(row)
 

@@ -49,6 +49,21 @@ def test_elections_come_before_copies_and_put_the_leader_first() -> None:
     assert np.bincount(state.leader).tolist() == [4, 4]
 
 
+@pytest.mark.parametrize(("row", "kind"), [([1, 2], ActionKind.ELECT), ([1], ActionKind.MOVE)])
+def test_what_helps_a_broker_is_proposed_however_much_others_have_outside(row: list[int], kind: ActionKind) -> None:
+    """Broker 12 stores one large partition: nothing helps it, nor the others, far below their bands in disk."""
+    # Broker 1 sends 130 MiB/s, broker 2 75, and the others 100. Of the mean of 1,205 / 12 = 100.4 broker 1 sends 0.19
+    # too much, broker 2 0.15 too little. In disk 12 - 1.1 + 11 x 0.9 = 20.8 means are outside, of which 2 % are 0.42.
+    rows = [*([broker] for broker in range(1, 13)), row]
+    read = np.array([100.0, 75.0, *[100.0] * 10, 30.0]) * MIB
+    model = model_of(brokers(12), rows, [0.0] * 13, read=read.tolist(), size=[*[0.0] * 11, 1e12, 0.0])
+    goals = [goal for goal in GOALS if goal.name in ("disk", "network_out")]
+    proposal = propose(model, goals)
+    assert [(a.kind, a.partition, a.source, a.target) for a in proposal.actions] == [(kind, 12, 0, 1)]
+    state = proposal.state(1)
+    assert propose(replace(model, replicas=state.replicas, leader=state.leader), goals).actions == ()
+
+
 def spared(model: ClusterModel, advice: SlowAdvice) -> ClusterModel:
     """The model with slow brokers that are to be spared."""
     states = tuple(
