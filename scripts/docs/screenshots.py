@@ -2,7 +2,7 @@
 
 ``headroom demo --keep --dir DEMO`` writes the tables, ``headroom demo --migration --keep --dir DEMO`` those of the view
 *Migration*. ``python -m scripts.docs.screenshots DEMO/headroom.toml AT [VIEW...]`` then opens every view, or some, at a
-moment of them in an installed Chromium, and writes ``docs/images/page-VIEW.png`` and ``...-dark.png``.
+moment of them in an installed Chromium, and writes ``docs/images/page-VIEW.png`` and ``page-VIEW-dark.png`` beside it.
 """
 
 from __future__ import annotations

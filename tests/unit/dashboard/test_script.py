@@ -267,8 +267,9 @@ def chosen(file: str) -> Any:
     const given = Object.assign(new File(), {file});
     class FormData {{ constructor() {{ return new Map([["throttle", "50MB"], ["plan_file", given]]); }} }}
     const did = [];
-    const choose = new Function("FormData", "File", "post", "say", named("choose") + "\\nreturn choose;")(
-      FormData, File, (...content) => did.push(content), (text) => did.push(text));
+    const history = {{ replaceState: (state, title, url) => did.push(url) }};
+    const choose = new Function("FormData", "File", "post", "say", "history", named("choose") + "\\nreturn choose;")(
+      FormData, File, (...content) => did.push(content), (text) => did.push(text), history);
     choose(form).catch(() => did.push("nothing is said")).then(() => console.log(JSON.stringify(did)));
     const RESULT = null;
     """)
@@ -277,7 +278,8 @@ def chosen(file: str) -> Any:
 def test_a_file_of_a_form_is_sent_as_its_text() -> None:
     values = {"throttle": "50MB", "plan_file": "{}"}
     sent = ["button", "/new/file", {"cluster": "prod", "values": values}]
-    assert chosen('{ size: 10, text: async () => "{}" }') == [sent]
+    # The address has all but the plan.
+    assert chosen('{ size: 10, text: async () => "{}" }') == ["?cluster=prod&throttle=50MB", sent]
 
 
 def test_a_file_that_was_changed_since_it_was_chosen_is_said() -> None:
