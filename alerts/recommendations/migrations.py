@@ -60,7 +60,9 @@ def put_on_plan(
         )
     is_planned = all(partition.status == MigrationStatus.PLANNED for partition in off_plan)
     if not is_planned and not is_routed:
-        return Advice(Action.CHECK, "let producers write until the origin is at E: it is the end of a log that was there")
+        return Advice(
+            Action.CHECK, "let producers write until the origin is at E: it is the end of a log that was there"
+        )
     if not is_planned:
         return Advice(
             Action.RUN_MIGRATION,

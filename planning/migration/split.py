@@ -59,8 +59,8 @@ class Split:
     def kept_at(self, client_offset: int) -> Split:
         """Return the split that a reader keeps to at a client offset.
 
-        Whoever has passed an end offset for which a nearer one is to be agreed keeps to it: it holds in the end, because
-        the log has got so far.
+        Whoever has passed an end offset for which a nearer one is to be agreed keeps to it: the log has got so far, so
+        that it holds in the end.
 
         Args:
             client_offset: where it is.

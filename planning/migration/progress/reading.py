@@ -74,6 +74,8 @@ class MigrationReading:
         unreported_ends: greatest log end that was seen of a leader, by its epoch, if no router has reported as much.
         leader_epoch: epoch of the origin's leader.
         has_incomplete_reports: whether a router has dropped some of what earlier leaders had acknowledged to it.
+        target_leader: leader of the partition on the target; None if unknown.
+        throttled_followers: its followers that its throttle counts; None if unknown.
         last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
             if unknown.
         switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.
@@ -108,6 +110,8 @@ class MigrationReading:
     unreported_ends: Mapping[int, int] = field(default_factory=dict)
     leader_epoch: int | None = None
     has_incomplete_reports: bool = False
+    target_leader: int | None = None
+    throttled_followers: int | None = None
     # These follow from the others, once: a tick may have tens of thousands of partitions, and each of their rules and
     # groups asks for them.
     last_origin_end: int | None = field(init=False, repr=False, compare=False)

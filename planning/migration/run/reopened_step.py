@@ -1,4 +1,4 @@
-"""A nearer end offset for a routed partition whose log does not get to the agreed one, and the next step until it holds.
+"""A nearer end offset for a routed partition whose log does not get to the agreed one, and the steps until it holds.
 
 The partition is planned again, with the end offset before it in the record. Routers that know the nearer one hold what
 lands from there on, and readers wait there. Those that do not know it yet keep to the one before. So either of the two
