@@ -140,7 +140,10 @@ ROWS: dict[str, str] = {
         # Greatest timestamp in the origin's log as it got to its end offset; null: not there yet, or not seen.
         "end_newest_ms BIGINT, "
         # Whether a router of the migration has dropped some of what earlier leaders had acknowledged to it.
-        "incomplete_reports BOOLEAN"
+        "incomplete_reports BOOLEAN, "
+        # Leader of the partition on the target, and its followers that can fetch, if the leader's throttled list names
+        # it; 0: it does not; null: the list could not be read, or the partition is not there.
+        "target_leader INT, throttled_followers INT"
     ),
     # One row per partition of the cluster.
     "leaders": (

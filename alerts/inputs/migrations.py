@@ -6,9 +6,24 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.keys import TopicPartition
+
+
+class ArrivingWrites(NamedTuple):
+    """Writes that a switch brings to one partition that a throttle on the target counts.
+
+    Attributes:
+        bytes_per_s: rate, bytes per second.
+        followers: followers that the throttle of its leader counts.
+        switch_in_s: seconds until the switch; None if unknown.
+    """
+
+    bytes_per_s: float
+    followers: int
+    switch_in_s: float | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,25 @@ class MigrationInputs:
         return dict(sorted(by_name.items()))
 
     @cached_property
-    def coming(self) -> Mapping[TopicPartition, MigrationProgress]:
-        """Partitions whose clients write to the origin now and will write to the target, by their names there."""
-        coming = ((partition.target_name, partition) for partition in self.partitions if partition.left_offsets)
-        return {name: partition for name, partition in coming if name is not None}
+    def arriving(self) -> Mapping[int, Mapping[str, Sequence[ArrivingWrites]]]:
+        """Writes that switches bring to partitions that throttles count, by leader on the target and by migration."""
+        arriving: dict[int, dict[str, list[ArrivingWrites]]] = defaultdict(lambda: defaultdict(list))
+        for one in self.partitions:
+            if (
+                one.left_offsets
+                and one.throttled_followers
+                and one.arriving_bytes_per_s
+                and one.target_leader is not None
+            ):
+                writes = ArrivingWrites(one.arriving_bytes_per_s, one.throttled_followers, one.switch_eta_s)
+                arriving[one.target_leader][one.migration].append(writes)
+        return arriving
+
+    @cached_property
+    def unplaced(self) -> Mapping[TopicPartition, MigrationProgress]:
+        """Partitions whose writes will come to the target, by their names there, if it is unknown what counts them.
+
+        So it is while a list cannot be read, and with a collector of an earlier version.
+        """
+        coming = (p for p in self.partitions if p.left_offsets and p.throttled_followers is None)
+        return {name: partition for partition in coming if (name := partition.target_name) is not None}

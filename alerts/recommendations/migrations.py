@@ -9,11 +9,13 @@ from headroom.alerts.recommendations.recommendation import Action, Advice
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.alerts.recommendations.throttle_commands import MOST_KAFKA_LINES
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
-from headroom.schemas.migrations import MigrationStatus
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 from headroom.schemas.text.amounts import join_names
 
 # Most topics that one command names.
 MOST_TOPICS = 50
+# Option of a run for partitions whose logs do not get to their end offsets.
+END_HERE = ("--end-here",)
 
 
 def look_for_lost() -> Advice:
@@ -49,16 +51,24 @@ def put_on_plan(
         every: all partitions of the migration.
         to: makes the commands.
     """
+    is_routed = all(partition.method == MigrationMethod.ROUTED for partition in every)
     if verdict is MigrationVerdict.LATE:
+        nearer = "; if E is to be nearer: headroom migration run --end-here" if is_routed else ""
         return Advice(
             Action.CHECK,
-            "wait, or compare what producers write now with the rate at which E was agreed: no record is lost",
+            "wait, or compare what producers write now with the rate at which E was agreed: no record is lost" + nearer,
         )
     is_planned = all(partition.status == MigrationStatus.PLANNED for partition in off_plan)
+    if not is_planned and not is_routed:
+        return Advice(
+            Action.CHECK, "let producers write until the origin is at E: it is the end of a log that was there"
+        )
     if not is_planned:
         return Advice(
-            Action.CHECK,
-            "let producers write until the origin is at E: it is fixed, because the target is in use already",
+            Action.RUN_MIGRATION,
+            "if producers write no more: run the command, which agrees a nearer E where the origin ends, with all "
+            "routers; name those that still run by --router if others have ended; no record is lost",
+            commands=_run_commands(every, to, END_HERE),
         )
     missing = sorted({router for partition in off_plan for router in partition.missing_routers})
     start = f"start the routers that have not agreed ({join_names(missing)}); " if missing else ""

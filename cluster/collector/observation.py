@@ -9,6 +9,7 @@ from typing import Any
 from headroom.cluster.collector.clock import Clock, ClockSteps, on_one_clock
 from headroom.cluster.collector.load.load_collector import LoadCollector
 from headroom.cluster.collector.migration.migration_collector import MigrationCollector
+from headroom.cluster.collector.migration.throttled import add_throttles
 from headroom.cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
 from headroom.cluster.metadata.snapshot_reader import SnapshotReader
 from headroom.cluster.metadata.staleness import StalenessDetector
@@ -98,6 +99,7 @@ class Observer:
         load_rows, load_meters = self._load.rows(snapshot, answered) if self._load is not None else ({}, [])
         rows = self._builder.rows(tick_ms, snapshot, reads, watched, load_meters) | load_rows
         if self._migrations is not None and (migrating := self._migrations.rows()):
+            add_throttles(migrating, snapshot)
             rows["migrations"] = migrating
             if syncs := self._migrations.sync_rows():
                 rows["migration_syncs"] = syncs

@@ -10,7 +10,13 @@ from enum import Enum
 from headroom.planning.migration.known import known_amount, known_offset
 from headroom.planning.migration.split import Split, client_offset
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import AcknowledgedEnd, MigrationStatus, PartitionAgreement, RouterReport
+from headroom.schemas.migrations import (
+    AcknowledgedEnd,
+    MigrationMethod,
+    MigrationStatus,
+    PartitionAgreement,
+    RouterReport,
+)
 
 # Offsets on the origin by id of its cluster and partition, and by leader epoch.
 EndsByEpoch = Mapping[tuple[str, TopicPartition], Mapping[int, int]]
@@ -152,31 +158,58 @@ def split_of(agreement: PartitionAgreement, origin_up: bool = True) -> Split:
         origin_up,
         agreement.origin_end,
         agreement.origin_closed,
+        agreement.reopened_end,
     )
 
 
 def refused_change(before: PartitionAgreement | None, after: PartitionAgreement | None) -> str | None:
     """Return why an agreement must not be changed like this; None if it may.
 
-    Client offsets never jump: once the target is in use, the end offset and the base are fixed.
+    Client offsets never jump: once the target is in use, the end offset and the base are fixed. Only while nothing has
+    got so far, a nearer end offset may be agreed: the partition is planned again, and the one before stays in force for
+    routers that do not know the nearer one.
 
     Args:
         before: agreement that is in the topic; None if there is none.
         after: agreement to write; None to withdraw it.
     """
     if after is None:
-        return None if before is None or _is_planned(before) else "the target is in use already"
+        return None if before is None or _is_free(before) else "the target is in use already"
     if not _is_planned(after) and after.target_base_offset is None:
         return "the target's base offset is unknown, and the target would be in use"
     if before is None:
-        return None if _is_planned(after) else "a migration begins as planned"
-    if before.migration != after.migration and not _is_planned(before):
+        return None if _is_free(after) else "a migration begins as planned"
+    if before.migration != after.migration and not _is_free(before):
         return f"the partition belongs to the migration {before.migration}"
     if _clusters_and_ids(before) != _clusters_and_ids(after):
         return "the clusters or the topics are other ones"
     if after.number < before.number and before.migration == after.migration:
         return f"agreement {after.number} is older than agreement {before.number}"
+    if before.reopened_end is not None or after.reopened_end is not None:
+        return _refused_reopening(before, after)
     return _refused_terms(before, after)
+
+
+def _refused_reopening(before: PartitionAgreement, after: PartitionAgreement) -> str | None:
+    """Return why an end offset is not opened again like this, or not settled; None if it is."""
+    if before.target_base_offset != after.target_base_offset:
+        return "the target's base offset is fixed"
+    if after.ignore_origin or after.origin_closed or after.origin_end is not None:
+        return "the end offset is open, so that the origin is not left"
+    if after.reopened_end is None:
+        is_settled = after.status == MigrationStatus.MIGRATING
+        is_one_of_both = after.end_offset in (before.end_offset, before.reopened_end)
+        return None if is_settled and is_one_of_both else "the end offset is one of the two that routers keep to"
+    known = before.reopened_end if _is_planned(before) else before.end_offset
+    is_open = before.reopened_end is not None or before.status == MigrationStatus.MIGRATING
+    if not is_open or before.ignore_origin or before.origin_closed or before.origin_end is not None:
+        return f"the end offset of a partition that is {before.status} and has left the origin is not opened again"
+    if after.method != MigrationMethod.ROUTED or not _is_planned(after):
+        return "an end offset is opened again for routers, which agree to another one"
+    if after.reopened_end != known or after.end_offset is None or known is None or after.end_offset >= known:
+        return "another end offset is nearer than the one with which the target was in use"
+    is_other = before.reopened_end is None or after.end_offset != before.end_offset
+    return "another end offset needs a new agreement" if is_other and after.number == before.number else None
 
 
 def _refused_terms(before: PartitionAgreement, after: PartitionAgreement) -> str | None:
@@ -204,6 +237,11 @@ def _refused_terms(before: PartitionAgreement, after: PartitionAgreement) -> str
 
 def _is_planned(agreement: PartitionAgreement) -> bool:
     return agreement.status == MigrationStatus.PLANNED
+
+
+def _is_free(agreement: PartitionAgreement) -> bool:
+    """Return whether no client can be at or beyond an end offset."""
+    return _is_planned(agreement) and agreement.reopened_end is None
 
 
 def _clusters_and_ids(agreement: PartitionAgreement) -> tuple[str | None, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from headroom.planning.migration.known import known_offset
@@ -24,6 +24,7 @@ class Split:
         origin_up: whether the origin can be read.
         origin_end: end of an origin's log that lost records below the end offset, exclusive; None if it lost none.
         origin_closed: whether nothing more is written to the origin, also below the end offset.
+        reopened_end: end offset with which the target was in use, while a nearer one is being agreed; None otherwise.
     """
 
     end_offset: int | None
@@ -33,6 +34,7 @@ class Split:
     origin_up: bool = True
     origin_end: int | None = None
     origin_closed: bool = False
+    reopened_end: int | None = None
 
     def __post_init__(self) -> None:
         # The lookup that an enum does by itself takes five times as long.
@@ -53,6 +55,20 @@ class Split:
         """Offset from which on nothing is read on the origin; None if the end offset is unknown."""
         end, lost_from = known_offset(self.end_offset), known_offset(self.origin_end)
         return end if end is None or lost_from is None else min(end, lost_from)
+
+    def kept_at(self, client_offset: int) -> Split:
+        """Return the split that a reader keeps to at a client offset.
+
+        Whoever has passed an end offset for which a nearer one is to be agreed keeps to it: the log has got so far, so
+        that it holds in the end.
+
+        Args:
+            client_offset: where it is.
+        """
+        end = self.reopened_end
+        if end is None or client_offset < end:
+            return self
+        return replace(self, end_offset=end, status=MigrationStatus.MIGRATING, reopened_end=None)
 
     @property
     def shift(self) -> int | None:

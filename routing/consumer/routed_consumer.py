@@ -90,6 +90,7 @@ class RoutedConsumer:
         self._next_group_poll = 0.0
         self._next_origin_call = 0.0
         self._is_adopted = False
+        self._has_passed = False
         self._is_origin_first = False
         self.follow()
 
@@ -208,10 +209,14 @@ class RoutedConsumer:
             self._splits = dict(self._follower.splits())
             for partition, reading in self._readings.items():
                 split = self._splits.get(partition)
+                split = split and split.kept_at(reading.next_offset)
                 if split != reading.split:
                     self._adopt(partition, reading, split)
+            self._has_passed = any(reading.split != self._splits.get(p) for p, reading in self._readings.items())
             self._is_adopted = True
-        self._follower.report()
+        # Whoever has passed an end offset agrees to no nearer one.
+        if not self._has_passed:
+            self._follower.report()
 
     def close(self) -> None:
         """Close both consumers and the reader, without a commit. The producer of reports is its owner's."""
@@ -258,9 +263,10 @@ class RoutedConsumer:
         for partition in sorted(assigned - self._readings.keys()):
             self._target.pause(partition)
             split = self._splits.get(partition)
-            start = self._start(partition, split)
+            # What was committed beyond an end offset counts while a nearer one is to be agreed too.
+            start = self._start(partition, split and split.kept_at(split.reopened_end or 0))
             if start is not None:
-                reading = self._readings[partition] = RoutedPartition(split, start)
+                reading = self._readings[partition] = RoutedPartition(split and split.kept_at(start), start)
                 self._go(partition, reading, start)
 
     def _start(self, partition: TopicPartition, split: Split | None) -> int | None:

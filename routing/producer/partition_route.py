@@ -98,6 +98,7 @@ class PartitionRoute:
         self._waiting: deque[RoutedFuture] = deque()
         self._held_bytes = 0
         self._stopped = False
+        self._has_moved = False
         self._closed = False
         # Outcome of what is not decided when the route ends; None until then.
         self._ended: Any = None
@@ -118,6 +119,13 @@ class PartitionRoute:
         with self._lock:
             split = self._split
             return split is not None and split.origin_closed and split.is_in_use and bool(self._sent)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it has moved a record behind an end offset for which a nearer one is to be agreed now."""
+        with self._lock:
+            split = self._split
+            return split is not None and split.reopened_end is not None and self._has_moved
 
     def send(
         self, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None, timestamp_ms: int
@@ -350,7 +358,7 @@ class PartitionRoute:
             if not self._sent:
                 while self._waiting:
                     done += self._move(self._waiting.popleft(), shift)
-                self.shift = shift
+                self.shift, self._has_moved = shift, True
         self._held_bytes = self._held_bytes if self._waiting else 0
         return done
 
@@ -364,6 +372,7 @@ class PartitionRoute:
         return []
 
     def _move(self, future: RoutedFuture, shift: int) -> list[RoutedFuture]:
+        self._has_moved = True
         try:
             future.answer = TargetFuture(self._to(self._target, future.record), shift)
         except Exception as error:  # as above

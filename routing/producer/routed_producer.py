@@ -224,7 +224,8 @@ class RoutedProducer:
                 self._is_guarded = True
             # What is on its way to an origin that is left may land below its end offset. Of other partitions nothing is
             # waited for: one without a leader would hold up all.
-            if not any(route.is_leaving for route in self._all_routes()):
+            # And whoever has moved records behind an end offset keeps to that one: none of them may be on its way yet.
+            if not any(route.is_leaving or route.has_passed for route in self._all_routes()):
                 self._follower.report()
 
     def _run(self) -> None:

@@ -22,9 +22,10 @@ from headroom.schemas.text.json_text import decode_text, parse_json
 
 MIGRATIONS_TOPIC = "headroom.migrations"
 # Newest version of the record form that this Headroom reads. A record has the first one of which a reader does all that
-# it says: a router that knows no closed origin would agree to it, and still write there.
-RECORD_VERSION = 2
-_FIRST_VERSION, _CLOSED_VERSION = 1, 2
+# it says: a router that knows no closed origin would agree to it, and still write there, and one that knows of no end
+# offset that is opened again would agree though it has moved records behind the one before.
+RECORD_VERSION = 3
+_FIRST_VERSION, _CLOSED_VERSION, _REOPENED_VERSION = 1, 2, 3
 # Leader epochs of a partition, the newest ones, of which it is kept how far they acknowledged records. Where each of
 # them ends is asked for in every reading.
 KEPT_EPOCHS = 8
@@ -92,6 +93,8 @@ class PartitionAgreement:
             saw it.
         origin_closed: whether routers write nothing more to the origin, because its log has lost records below the end
             offset. Where it ends is known once all have agreed to that.
+        reopened_end: end offset with which the target was in use, while all routers agree to a nearer one and the
+            partition is planned again; None otherwise. A router that does not know the nearer one keeps to this one.
     """
 
     migration: str
@@ -115,6 +118,7 @@ class PartitionAgreement:
     origin_read_ms: int | None = None
     sealed_ms: int | None = None
     origin_closed: bool = False
+    reopened_end: int | None = None
 
     @property
     def name(self) -> TopicPartition:
@@ -139,7 +143,8 @@ class PartitionAgreement:
 
     def value(self) -> bytes:
         """Return the value of the partition's record."""
-        return _encode({"version": _CLOSED_VERSION if self.origin_closed else _FIRST_VERSION, **asdict(self)})
+        version = _CLOSED_VERSION if self.origin_closed else _FIRST_VERSION
+        return _encode({"version": version if self.reopened_end is None else _REOPENED_VERSION, **asdict(self)})
 
 
 @dataclass(frozen=True)
@@ -265,7 +270,8 @@ def _agreement(values: dict[str, Any]) -> PartitionAgreement:
         _text(known[name])
     for name in ("number", "partition"):
         _whole(known[name])
-    for name in ("end_offset", "target_base_offset", "origin_end", "origin_position", "origin_read_ms", "sealed_ms"):
+    ends = ("end_offset", "target_base_offset", "origin_end", "reopened_end")
+    for name in (*ends, "origin_position", "origin_read_ms", "sealed_ms"):
         if known.get(name) is not None:
             _whole(known[name])
     if known.get("origin_offsets_per_s") is not None:

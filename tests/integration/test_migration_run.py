@@ -18,6 +18,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from benchmarks.fixtures.migrations.clients import routed_consumer, routed_producer
 from headroom.cluster.embedded import EmbeddedCluster
+from headroom.routing.agreement import create_migrations_topic
 from headroom.schemas.keys import TopicPartition as Name
 from headroom.schemas.migrations import MIGRATIONS_TOPIC, PartitionAgreement
 from tests.integration.support import admin_of, create_topic, wait_until
@@ -39,7 +40,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Embedde
     try:
         origin.start()
         target.start()
-        for topic in (TOPIC, "payments", "events", "moved"):
+        for topic in (TOPIC, "payments", "events", "moved", "stopped"):
             create_topic(origin, topic, {partition: [1] for partition in range(PARTITIONS)})
         yield origin, target
     finally:
@@ -93,9 +94,11 @@ def agreed(target: EmbeddedCluster, topic: str) -> dict[Name, PartitionAgreement
 class Clients:
     """A routed producer that writes 200 numbers a second, and a routed consumer; they begin once a topic is there."""
 
-    def __init__(self, origin: EmbeddedCluster, target: EmbeddedCluster) -> None:
+    def __init__(self, origin: EmbeddedCluster, target: EmbeddedCluster, topic: str = TOPIC, end: str = "") -> None:
         self._clusters = (origin, target)
+        self._topic, self._end = topic, end
         self.stop = threading.Event()
+        self.paused = threading.Event()
         self.sent: list[list[int]] = [[] for _ in range(PARTITIONS)]
         self.read: list[list[int]] = [[] for _ in range(PARTITIONS)]
         self.errors: list[BaseException] = []
@@ -119,12 +122,13 @@ class Clients:
 
     def _write(self) -> None:
         origin, target = self._clusters
-        with routed_producer(origin.bootstrap_servers, target.bootstrap_servers, "writer", linger_ms=5) as producer:
+        servers = origin.bootstrap_servers, target.bootstrap_servers
+        with routed_producer(*servers, f"writer{self._end}", linger_ms=5) as producer:
             number, waiting = 0, []
             while not self.stop.wait(0.05):
-                for _ in range(10):
+                for _ in range(0 if self.paused.is_set() else 10):
                     partition = number % PARTITIONS
-                    waiting.append((partition, number, producer.send(TOPIC, b"%d" % number, partition=partition)))
+                    waiting.append((partition, number, producer.send(self._topic, b"%d" % number, partition=partition)))
                     number += 1
             producer.flush(60)
             for partition, value, future in waiting:
@@ -135,8 +139,9 @@ class Clients:
         origin, target = self._clusters
         reports = KafkaProducer(bootstrap_servers=target.bootstrap_servers)
         servers = origin.bootstrap_servers, target.bootstrap_servers
-        with closing(reports), routed_consumer(*servers, "readers", "reader", reports) as consumer:
-            consumer.subscribe([TOPIC])
+        names = f"readers{self._end}", f"reader{self._end}"
+        with closing(reports), routed_consumer(*servers, *names, reports) as consumer:
+            consumer.subscribe([self._topic])
             quiet = 0
             while quiet < 30:
                 found = consumer.poll(timeout_ms=200)
@@ -190,6 +195,53 @@ def test_routed_clients_pass_a_migration_whose_run_is_killed_again_and_again(
         # Some records on the target, too.
         with closing(KafkaConsumer(bootstrap_servers=target.bootstrap_servers, group_id=None)) as consumer:
             names = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+            wait_until(lambda: min(consumer.end_offsets(names).values()) > 100, 60, "records on the target")
+    assert clients.errors == []
+    assert all(clients.sent)
+    assert clients.read == clients.sent
+
+
+def test_producers_that_stop_below_the_end_get_a_nearer_one_while_its_run_is_killed_again_and_again(
+    config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
+) -> None:
+    """E is ten minutes ahead. They stop, write again while the nearer end is agreed, and stop again."""
+    origin, target = clusters
+    chance = random.Random(5)
+    far = config.with_name("far.toml")
+    far.write_text(config.read_text(encoding="utf-8").replace('prepare = "5s"', 'prepare = "10m"'), encoding="utf-8")
+    create_topic(target, "stopped", {partition: [1] for partition in range(PARTITIONS)})
+    with admin_of(target) as admin:
+        create_migrations_topic(admin, 1)
+    words = ("stopped", "--name", "far", "--method", "routed")
+    routers = ("--router", "writer-2", "--router", "reader-2")
+    with Clients(origin, target, "stopped", "-2") as clients:
+        wait_until(lambda: len(clients.read[0]) > 100, 120, "records that are read", lambda: clients.errors)
+        started = begun(far, *words, *routers, "--until", "started")
+        output = started.communicate(timeout=240)[0]
+        assert started.returncode == 0, output
+        ends = {name: one.end_offset or 0 for name, one in agreed(target, "stopped").items()}
+        clients.paused.set()
+        opened = 0
+        for number in range(KILLS):
+            run = begun(config, *words, "--end-here")
+            try:
+                run.wait(chance.uniform(3.0, 9.0))
+            except subprocess.TimeoutExpired:
+                os.kill(run.pid, signal.SIGKILL)
+            run.communicate()
+            opened += any(one.reopened_end is not None for one in agreed(target, "stopped").values())
+            # Every other time they write for a while.
+            (clients.paused.clear if number % 2 else clients.paused.set)()
+        clients.paused.set()
+        last = begun(config, *words, "--end-here")
+        output = last.communicate(timeout=240)[0]
+        assert last.returncode == 0, output
+        found = agreed(target, "stopped")
+        assert {one.status for one in found.values()} == {"migrated"}
+        assert all((one.end_offset or 0) < ends[name] for name, one in found.items()), (found, opened)
+        clients.paused.clear()
+        with closing(KafkaConsumer(bootstrap_servers=target.bootstrap_servers, group_id=None)) as consumer:
+            names = [TopicPartition("stopped", partition) for partition in range(PARTITIONS)]
             wait_until(lambda: min(consumer.end_offsets(names).values()) > 100, 60, "records on the target")
     assert clients.errors == []
     assert all(clients.sent)

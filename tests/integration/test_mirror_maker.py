@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -15,8 +18,18 @@ from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
 from benchmarks.groups.mirror.mirror_maker import MirroredCluster, MirrorMaker
+from headroom.cli.config.load import load_settings
 from headroom.cli.main import headroom
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.migration.migration_cluster import MigrationCluster
+from headroom.planning.migration.mirrors.close_syncs import CLOSE_OFFSETS
+from headroom.planning.migration.mirrors.sync_record import APART_MS
+from headroom.planning.migration.mirrors.sync_trail import SyncTrails
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition as Name
+from headroom.streaming.clock import now_ms
 from tests.integration.support import admin_of, create_topic, wait_until
 
 RECORDS = 300
@@ -110,3 +123,45 @@ def test_a_group_moves_to_a_mirror_and_a_record_that_only_the_target_has_is_foun
         producer.flush()
     different = run(config, "verify", "orders")
     assert (different.exit_code, total(different)["foreign"]) == (1, 1)
+
+
+def test_of_the_syncs_of_a_real_mirror_those_that_a_group_needs_are_kept_close_together(
+    config: Path, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
+) -> None:
+    """Records come 25 at a time, so that MirrorMaker keeps up, and billing has stopped at 250."""
+    origin, _ = clusters
+    settings = load_settings(str(config))
+    both = (settings.migration.origin, settings.cluster)
+    follower = SyncFollower(*(partial(MigrationCluster, one, one.name) for one in both), Clock())
+    name, trails, written = Name("orders", 0), SyncTrails(), {}
+
+    def read_on() -> bool:
+        with suppress(HeadroomError):
+            reading = follower.read(frozenset({name}))
+            trails.add(reading)
+            written.update({sync.offset: sync.origin for sync in reading.records if sync.name == name})
+        return len(written) > 0
+
+    try:
+        wait_until(read_on, 120, "the first offset sync")
+        begins = RECORDS
+        for _ in range(120):
+            write(origin, "orders", 25)
+            read_on()
+        ends = begins + 120 * 25
+        wait_until(lambda: read_on() and max(written.values()) > ends - 400, 120, "the last syncs", lambda: written)
+    finally:
+        follower.close()
+    # Half a minute later, when it is decided which ones are kept; and what is kept anyway.
+    later_ms = now_ms() + 2 * APART_MS
+    places = [READ[0]]
+    kept = [*trails.between(name, 1_000, later_ms, lambda: places), *trails.waiting(name, 1_000, later_ms)]
+    at = sorted({sync.record.origin for sync in kept})
+    assert all(sync.record.origin == written[sync.record.offset] for sync in kept)
+    assert at[-1] - at[0] > ends - begins - 800, at
+    # Where the group has yet to pass, two are farther apart only if MirrorMaker wrote none between them.
+    for before, after in pairwise(offset for offset in at if offset >= READ[0] - CLOSE_OFFSETS // 2):
+        between = [offset for offset in written.values() if before < offset < after]
+        assert after - before <= CLOSE_OFFSETS or not between, (before, after, between)
+    gaps = [after - before for before, after in pairwise(at)]
+    assert median(gaps) <= CLOSE_OFFSETS, gaps

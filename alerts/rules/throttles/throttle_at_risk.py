@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
 from headroom.alerts.finding import Finding, Subject
-from headroom.alerts.inputs.migrations import MigrationInputs
-from headroom.alerts.inputs.throttle_status import LeadershipRisk, PartitionEvidence, ThrottleStatus
+from headroom.alerts.inputs.migrations import ArrivingWrites, MigrationInputs
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.schemas.alerts import AlertKind, Severity
@@ -203,29 +202,37 @@ def _worst_of_each_leader(risks: Sequence[_Risk]) -> list[_Risk]:
 
 def _arrivals(leader: ThrottleStatus, migrations: MigrationInputs | None) -> list[_Arrival]:
     """Return what the switch of each migration brings to partitions that a leader's throttle counts."""
-    if migrations is None or not migrations.coming:
+    if migrations is None:
         return []
-    coming: dict[str, list[tuple[PartitionEvidence, float, float | None]]] = defaultdict(list)
+    own = migrations.arriving.get(leader.broker, {})
+    coming = {migration: list(writes) for migration, writes in own.items()}
+    for migration, writes in _of_evidence(leader, migrations):
+        coming.setdefault(migration, []).append(writes)
+    return [
+        _Arrival(
+            migration=migration,
+            partitions=len(parts),
+            write_bytes_per_s=sum(part.bytes_per_s for part in parts),
+            bytes_per_s=sum(part.bytes_per_s * part.followers for part in parts),
+            followers=max(part.followers for part in parts),
+            switch_in_s=min((part.switch_in_s for part in parts if part.switch_in_s is not None), default=None),
+        )
+        for migration, parts in coming.items()
+    ]
+
+
+def _of_evidence(leader: ThrottleStatus, migrations: MigrationInputs) -> Iterator[tuple[str, ArrivingWrites]]:
+    """Yield what comes to the partitions of the evidence, of those of which only that shows what counts them."""
+    if not migrations.unplaced:
+        return
     for partition in leader.partitions:
-        name = TopicPartition(partition.topic, partition.partition)
-        progress = migrations.coming.get(name)
+        progress = migrations.unplaced.get(TopicPartition(partition.topic, partition.partition))
         if progress is None or progress.write_bytes_per_s is None or not partition.followers:
             continue
         # A mirror writes the same records already, and stops at the switch.
         more = progress.write_bytes_per_s - (partition.write_bytes_per_s or 0.0)
         if more > 0:
-            coming[progress.migration].append((partition, more, progress.switch_eta_s))
-    return [
-        _Arrival(
-            migration=migration,
-            partitions=len(parts),
-            write_bytes_per_s=sum(more for _, more, _ in parts),
-            bytes_per_s=sum(more * partition.followers for partition, more, _ in parts),
-            followers=max(partition.followers for partition, _, _ in parts),
-            switch_in_s=min((eta_s for _, _, eta_s in parts if eta_s is not None), default=None),
-        )
-        for migration, parts in coming.items()
-    ]
+            yield progress.migration, ArrivingWrites(more, partition.followers, progress.switch_eta_s)
 
 
 def _switch_ms(arrival: _Arrival, tick_ms: int) -> int | None:

@@ -185,6 +185,8 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         **{"groups": [group | earlier | there], "slip_ratio": 0.5, "target_topic": "t", "sealed_ms": None},
         "end_newest_ms": None,
         "incomplete_reports": False,
+        "target_leader": 1,
+        "throttled_followers": 2,
     }
 
 

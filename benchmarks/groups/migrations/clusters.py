@@ -15,20 +15,13 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
+from benchmarks.fixtures.migrations.brokers import BROKERS, OPTIONS
 from benchmarks.fixtures.migrations.clients import agreement_reader, end_offsets
 from benchmarks.fixtures.preferred_leaders import PREFERRED
-from benchmarks.groups.migrations.schedule import BROKERS
 from headroom.cli.common.child_process import headroom_command
-from headroom.cluster.embedded import BrokerOptions
 from headroom.routing.agreement import create_migrations_topic
 from headroom.schemas.migrations import PartitionAgreement
 
-# What commits and agreements need has to outlive a broker.
-_PROPERTIES = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-}
 _NO_LEADER = -1
 _READ_S, _TOPIC_S, _SWITCH_S, _STATUS_S = 60.0, 60.0, 180.0, 120.0
 
@@ -177,9 +170,8 @@ def two_clusters(prepare_s: float) -> Iterator[TwoClusters]:
     Raises:
         HeadroomError: a broker could not be started.
     """
-    options = BrokerOptions(properties=_PROPERTIES)
     with ExitStack() as stack:
-        origin, target = (stack.enter_context(BenchCluster(BROKERS, options)) for _ in range(2))
+        origin, target = (stack.enter_context(BenchCluster(BROKERS, OPTIONS)) for _ in range(2))
         create_migrations_topic(target.admin, BROKERS)
         target.add_section("migration.origin", {"name": "old", "bootstrap_servers": origin.bootstrap_servers})
         target.add_section("migration", {"prepare": prepare_s, "quiet_s": 3})

@@ -12,11 +12,12 @@ from pathlib import Path
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
+from benchmarks.fixtures.migrations.brokers import BROKERS
 from benchmarks.fixtures.migrations.processes import ClientProcess, ReaderProcess, WriterProcess
 from benchmarks.groups.migrations.clusters import TwoClusters, switch_leader
 from benchmarks.groups.migrations.record import MigrationRecord
 from benchmarks.groups.migrations.run_process import RunProcess
-from benchmarks.groups.migrations.schedule import BROKERS, PARTITIONS, WRITERS, FaultKind, PlannedFault, faults_of
+from benchmarks.groups.migrations.schedule import PARTITIONS, WRITERS, FaultKind, PlannedFault, faults_of
 from benchmarks.groups.migrations.tally import tally
 from headroom.schemas.errors import HeadroomError
 

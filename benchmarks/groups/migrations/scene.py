@@ -11,12 +11,12 @@ from random import Random
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import OnProgress, await_true
+from benchmarks.fixtures.migrations.brokers import BROKERS
 from benchmarks.fixtures.migrations.clients import end_offsets
 from benchmarks.fixtures.migrations.processes import ReaderProcess, WriterProcess
 from benchmarks.groups.migrations.clusters import TwoClusters, leaders, switch_leader
 from benchmarks.groups.migrations.record import SceneRecord
 from benchmarks.groups.migrations.run_process import RunProcess
-from benchmarks.groups.migrations.schedule import BROKERS
 from benchmarks.groups.migrations.tally import Tally, tally
 from headroom.schemas.errors import HeadroomError
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-BROKERS, PARTITIONS, WRITERS = 3, 4, 2
+from benchmarks.fixtures.migrations.brokers import BROKERS
+
+PARTITIONS, WRITERS = 4, 2
 # Seconds from the start of the run to a fault. A run that is not disturbed takes 30 to 40 s.
 _FROM_S, _TO_S = 1.0, 40.0
 _RUN_TO_S = 30.0

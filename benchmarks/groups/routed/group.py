@@ -1,6 +1,7 @@
 """Group ``routed``: what clients of the routing library cost, and what they notice of a switch.
 
-Two clusters of one broker, a topic of four partitions on both, records of 1 kB.
+Two clusters of three brokers, a topic of four partitions with three replicas on both (``min.insync.replicas`` 2),
+records of 1 kB.
 
 **Throughput.** The same records are written, and then read, with kafka-python and with ``RoutedProducer`` and
 ``RoutedConsumer``, in turn; the order changes with each round. ``routed_write_ratio`` and ``routed_read_ratio`` are

@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
+from benchmarks.fixtures.migrations.brokers import BROKERS, OPTIONS
 from benchmarks.fixtures.migrations.clients import (
     agreement_reader,
     agreement_writer,
@@ -30,11 +31,12 @@ from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
 _MIGRATION = "benchmark"
 _READ_S, _AGREED_S = 30.0, 60.0
 PARTITIONS = 4
+_IN_SYNC = {"min.insync.replicas": "2"}
 
 
 @dataclass(frozen=True)
 class RoutedTopics:
-    """Two connected clusters of one broker.
+    """Two connected clusters of three brokers.
 
     Attributes:
         origin: brokers of the origin.
@@ -50,9 +52,11 @@ class RoutedTopics:
 
     def create(self, topic: str) -> None:
         """Create a topic on both clusters."""
+        new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=BROKERS, topic_configs=_IN_SYNC)
         for servers in (self.origin, self.target):
             with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
-                admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)])
+                admin.create_topics([new])
+                admin.wait_for_topics([topic])
 
     def plan(self, topic: str, ends: Mapping[int, int], routers: tuple[str, ...] = ()) -> list[PartitionAgreement]:
         """Agree on end offsets of a topic, and return what is agreed about each partition.
@@ -116,11 +120,11 @@ def routed_topics() -> Iterator[RoutedTopics]:
         HeadroomError: a broker could not be started.
     """
     with ExitStack() as stack:
-        servers = [stack.enter_context(BenchCluster(1)).bootstrap_servers for _ in range(2)]
+        servers = [stack.enter_context(BenchCluster(BROKERS, OPTIONS)).bootstrap_servers for _ in range(2)]
         clusters = []
         for one in servers:
             admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=one)))
             clusters.append(admin.describe_cluster()["cluster_id"])
-        create_migrations_topic(admin, 1)
+        create_migrations_topic(admin, BROKERS)
         writer = stack.enter_context(agreement_writer(servers[1], _MIGRATION))
         yield RoutedTopics(servers[0], servers[1], (clusters[0], clusters[1]), writer)

@@ -60,11 +60,15 @@ def run(
     --accept-loss, they continue on the target where a log has come back shorter than the end offset, once all --router
     names have left the origin. Both are for good, because offsets of clients never jump back.
 
+    With --end-here, a partition whose producers write no more, or much less, gets a nearer end offset, as long as
+    nothing is on the target. All --router names have to agree to it: leave out processes that do not run any more.
+
     Nothing is changed without --execute. Ctrl-C ends the run; the migration stays as it is.
 
     \b
     Example:  headroom migration run orders --name move --method routed --router shop-1 --router billing-1
               headroom migration run orders --name move --method routed --router shop-1 --router billing-1 --execute
+              headroom migration run orders --name move --method routed --end-here --execute
               headroom migration run orders --name move --method drained --execute
               headroom migration run orders --name move --method drained --until aged --drop --execute
     """  # noqa: D301

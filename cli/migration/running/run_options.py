@@ -27,6 +27,7 @@ class MigrationRunOptions:
         drop: whether the origin's topics are deleted in the end.
         accept_loss: whether readers continue on the target where the origin has lost records.
         ignore_origin: whether readers give up an origin that is down.
+        end_here: whether a nearer end offset is agreed for partitions that do not get to theirs.
         unless_running: whether nothing is done while another run of the migration is under way.
     """
 
@@ -36,6 +37,7 @@ class MigrationRunOptions:
     drop: bool
     accept_loss: bool
     ignore_origin: bool
+    end_here: bool
     unless_running: bool
 
     def require_consistent(self) -> None:
@@ -44,6 +46,10 @@ class MigrationRunOptions:
             raise click.UsageError("--drop deletes topics that readers may still need; give --until aged too.")
         if self.routers and self.method != MigrationMethod.ROUTED.value:
             raise click.UsageError(f"--router has no effect with --method {self.method}.")
+        if self.end_here and self.method != MigrationMethod.ROUTED.value:
+            raise click.UsageError(f"--end-here has no effect with --method {self.method}: its end is the log end.")
+        if self.end_here and self.until == RunGoal.STARTED.value:
+            raise click.UsageError("--end-here brings partitions to their end; --until started ends before that.")
 
     def request(self, topics: Sequence[str], name: str, settings: Settings) -> MigrationRunRequest:
         """Return what the run is asked for."""
@@ -54,6 +60,7 @@ class MigrationRunOptions:
             settings.migration.prepare,
             self.ignore_origin,
             self.accept_loss,
+            self.end_here,
         )
         return MigrationRunRequest(topics, terms, RunGoal(self.until), self.drop)
 
@@ -66,6 +73,7 @@ class MigrationRunOptions:
             "--drop": self.drop,
             "--accept-loss": self.accept_loss,
             "--ignore-origin": self.ignore_origin,
+            "--end-here": self.end_here,
             "--unless-running": self.unless_running,
         }
         return words + [flag for flag, is_given in flags.items() if is_given]
@@ -108,6 +116,12 @@ RUN_OPTIONS = (
         "--ignore-origin",
         is_flag=True,
         help="Give up an origin that is down, and what readers have not read of a migrated one, for good.",
+    ),
+    click.option(
+        "--end-here",
+        is_flag=True,
+        help="Agree on a nearer end offset for partitions that never get to theirs, or not within twice "
+        "migration.prepare.",
     ),
     click.option(
         "--unless-running",

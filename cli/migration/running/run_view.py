@@ -93,7 +93,7 @@ def _next_text(one: PartitionAgreement, step: RunStep | None) -> str:
         return f"refused: {step.refusal.rule}"
     if step.after is None:
         return f"waits for {step.waits_for}" if step.waits_for else "nothing"
-    if step.after.status != one.status:
+    if step.after.status != one.status and step.after.reopened_end is None:
         return f"becomes {step.after.status}"
     return f"end offset {count_text(step.after.end_offset)}, agreement {step.after.number}"
 
@@ -136,6 +136,7 @@ def _agreement_json(one: PartitionAgreement, seen: SeenMigration | None) -> dict
     return {
         **agreed_json(one),
         "origin_closed": one.origin_closed,
+        "reopened_end": one.reopened_end,
         "left_offsets": None if at is None else left_offsets(one, at),
         "write_offsets_per_s": None if at is None else at.offsets_per_s,
         "switch_in_s": None if at is None else switch_in_s(one, at),

@@ -46,4 +46,4 @@ def status(topic_names: tuple[str, ...], config: str | None, name: str | None) -
     with running_clusters(settings) as clusters:
         result = migration_status(clusters, settings, topic_names, name, progress_view(), time.sleep, now_ms)
     bad = any(evaluated.progress.verdict in _BAD for evaluated in result.partitions)
-    return CommandOutcome(lambda: status_json(result), lambda: print_status(result), exit_code=int(bad))
+    return CommandOutcome(lambda: status_json(result), lambda: print_status(result, config), exit_code=int(bad))

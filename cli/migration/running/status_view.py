@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict
 from typing import Any
 
+from headroom.alerts.recommendations.commands import headroom_migration_run
+from headroom.alerts.recommendations.migrations import END_HERE
 from headroom.cli.common.output import echo
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.cli.migration.running.run_view import agreed_json
 from headroom.operations.migration.running.status import EvaluatedPartition, MigrationStatusResult, RouterStatus
+from headroom.planning.migration.progress.progress import MigrationVerdict
 from headroom.planning.migration.progress.removal import known_readers_left
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 from headroom.schemas.text.amounts import UNKNOWN, clock_text
 
 _HEADER = (
@@ -18,8 +23,8 @@ _HEADER = (
 )
 
 
-def print_status(result: MigrationStatusResult) -> None:
-    """Print partitions, why each has its verdict, and routers."""
+def print_status(result: MigrationStatusResult, config: str | None) -> None:
+    """Print partitions, why each has its verdict, routers, and what ends partitions that never get to their end."""
     if not result.partitions:
         echo("No partition of these topics is in a migration to this cluster.")
         return
@@ -32,6 +37,25 @@ def print_status(result: MigrationStatusResult) -> None:
     if result.routers:
         header = ("migration", "router", "role", "acks", "agreement")
         print_rows("Routers", header, [_router_row(router) for router in result.routers])
+    remedies = _remedies(result, config)
+    if remedies:
+        echo("\nIf producers write no more, these agree on a nearer end offset, where the origin's logs end:")
+        for command in remedies:
+            echo(f"  $ {command}")
+
+
+def _remedies(result: MigrationStatusResult, config: str | None) -> list[str]:
+    """Return a command for each migration with started partitions whose logs never get to their end offsets."""
+    never: dict[str, set[str]] = defaultdict(set)
+    for evaluated in result.partitions:
+        own = evaluated.progress
+        is_open = own.method == MigrationMethod.ROUTED and own.status == MigrationStatus.MIGRATING
+        if is_open and own.verdict is MigrationVerdict.NEVER:
+            never[own.migration].add(own.topic)
+    return [
+        headroom_migration_run(sorted(topics), name, MigrationMethod.ROUTED.value, END_HERE, config)
+        for name, topics in sorted(never.items())
+    ]
 
 
 def _row(evaluated: EvaluatedPartition) -> tuple[str, ...]:

@@ -147,6 +147,9 @@ class _Topic:
             **_settings(None if origin.now is None else origin.now.rules.get(topic)),
             "slip_ratio": facts.slip_ratio,
             "target_topic": None if target.last is None else target.last.names.get(topic),
+            # Of the metadata of a tick, which is read apart.
+            "target_leader": None,
+            "throttled_followers": None,
         }
         readers = _readers(topic, (origin.last, target.now), groups, most)
         self.groups = None if readers is None else [_Group(group, origin, target) for group in readers]

@@ -107,11 +107,15 @@ def cancel_migration(settings: Settings, migration: str, execute: bool, on_note:
     """
 
     def change(own: OwnAgreements) -> MigrationChange:
-        planned = {name: None for name, one in own.items() if one.status == MigrationStatus.PLANNED}
+        is_free = {
+            name: one.status == MigrationStatus.PLANNED and one.reopened_end is None for name, one in own.items()
+        }
+        planned = {name: None for name in own if is_free[name]}
         refused = {
-            name: f"is {one.status}: clients may have passed its end offset, and their offsets count on from there"
+            name: f"is {one.status}{'' if one.reopened_end is None else ' again'}: clients may have passed its end "
+            "offset, and their offsets count on from there"
             for name, one in own.items()
-            if name not in planned
+            if not is_free[name]
         }
         return MigrationChange(migration, own, planned, refused)
 

@@ -17,6 +17,11 @@ from headroom.schemas.text.amounts import UNKNOWN, clock_text
 def step_line(before: PartitionAgreement, after: PartitionAgreement) -> str:
     """Return a line about a step that was taken."""
     end = UNKNOWN if after.end_offset is None else f"{after.end_offset:,}"
+    if after.reopened_end is not None:
+        what = f"end offset {end} is to be agreed instead of {after.reopened_end:,}, agreement {after.number}"
+        return f"{after.name}: {before.status} -> {after.status}, {what}"
+    if before.reopened_end is not None and after.end_offset == before.reopened_end:
+        return f"{after.name}: {before.status} -> {after.status}, end offset {end} as before: the log got so far"
     if before.status == after.status:
         what = f"origin ends at {after.origin_end:,}" if after.origin_end != before.origin_end else "agreed again"
         if after.origin_closed and not before.origin_closed:

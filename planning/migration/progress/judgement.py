@@ -74,7 +74,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         at_risk_offsets=_at_risk(reading),
         mirror_lag_offsets=lag,
         mirror_eta_s=mirror_eta_s,
-        kept_s=None if start is None else retention.of_reader(start, None).kept_s,
+        kept_s=None if start is None else retention.kept_s(),
         acks=min(reading.acks, key=_acks_rank) if reading.acks else None,
         min_insync_replicas=None if rules is None else rules.min_insync_replicas,
         unclean_elections=None if rules is None else rules.unclean_elections,
@@ -84,7 +84,20 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         write_bytes_per_s=known_float(reading.write_bytes_per_s),
         target_topic=reading.target_topic,
         has_late_writes=has_late_writes(reading),
+        arriving_bytes_per_s=_arriving(reading),
+        target_leader=reading.target_leader,
+        throttled_followers=reading.throttled_followers,
     )
+
+
+def _arriving(reading: MigrationReading) -> float | None:
+    """Return the writes that come to the target with the switch, bytes per second; None if unknown."""
+    rate, written, copied = reading.write_bytes_per_s, reading.write_offsets_per_s, reading.target_offsets_per_s
+    known = known_float(rate)
+    if known is None or not reading.is_copied or not written or copied is None:
+        return known
+    # A mirror or a link writes the same records already, and stops at the switch.
+    return known * max(0.0, 1 - copied / written)
 
 
 def _gap(before: int | None, after: int | None) -> int | None:

@@ -189,6 +189,8 @@ def _reading(row: Row, tick_ms: int, common: _Common) -> MigrationReading | None
         _numbers(epochs, "unreported_end"),
         of_origin.get("leader_epoch"),
         get("incomplete_reports") or False,
+        get("target_leader"),
+        get("throttled_followers"),
     )
 
 

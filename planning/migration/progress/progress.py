@@ -110,6 +110,10 @@ class MigrationProgress:
         target_topic: name of the topic on the target; None if unknown.
         has_late_writes: whether the origin has records that no router moved and no mirror copies, because they were
             written after the switch; None if unknown, or if copies may go on.
+        arriving_bytes_per_s: rate at which the switch brings writes to the target, beyond what is copied there, bytes
+            per second.
+        target_leader: leader of the partition on the target; None if unknown.
+        throttled_followers: its followers that its throttle counts; None if unknown.
     """
 
     topic: str
@@ -140,6 +144,9 @@ class MigrationProgress:
     write_bytes_per_s: float | None = None
     target_topic: str | None = None
     has_late_writes: bool | None = None
+    arriving_bytes_per_s: float | None = None
+    target_leader: int | None = None
+    throttled_followers: int | None = None
 
     def evaluated(self, removable: bool | None, verdict: MigrationVerdict, reason: str) -> MigrationProgress:
         """Return these numbers with what follows from them.

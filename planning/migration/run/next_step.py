@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import Enum
 
 from headroom.planning.migration.run.planned_step import planned_step
+from headroom.planning.migration.run.reopened_step import reopened_step
 from headroom.planning.migration.run.seen import RunStep, RunTerms, SeenPartition
 from headroom.planning.migration.run.used_step import is_short, used_step
 from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
@@ -44,7 +45,9 @@ def next_step(
         terms: what the run is asked for.
         number: number of the next agreement of the migration.
     """
-    if agreement.status == MigrationStatus.PLANNED:
+    if agreement.reopened_end is not None:
+        step = reopened_step(agreement, seen, agreed, terms, number)
+    elif agreement.status == MigrationStatus.PLANNED:
         step = planned_step(agreement, seen, agreed, terms, number)
     else:
         step = _with_seal(agreement, used_step(agreement, seen, agreed, terms, number), seen.now_ms)
@@ -58,7 +61,8 @@ def _with_seal(agreement: PartitionAgreement, step: RunStep, now_ms: int) -> Run
     after = step.after
     if after is None or after.ignore_origin or agreement.status != MigrationStatus.MIGRATING:
         return step
-    return step if after.status == agreement.status else replace(step, after=replace(after, sealed_ms=now_ms))
+    is_sealed = has_reached(after, RunGoal.MIGRATED)
+    return step if not is_sealed else replace(step, after=replace(after, sealed_ms=now_ms))
 
 
 def is_done(agreement: PartitionAgreement, seen: SeenPartition, terms: RunTerms, goal: RunGoal) -> bool:

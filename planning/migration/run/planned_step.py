@@ -14,8 +14,8 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
 from headroom.schemas.text.amounts import join_names
 
-_NO_ANSWER = "the origin to answer"
-_LEADER_END = "the end of the origin's log on its leader"
+NO_ANSWER = "the origin to answer"
+LEADER_END = "the end of the origin's log on its leader"
 
 
 def planned_step(
@@ -34,28 +34,50 @@ def planned_step(
         return _start_of_ignored(agreement, seen, agreed)
     if not seen.is_origin_up:
         is_ignored = terms.ignore_origin and seen.is_origin_down
-        return _ignore_origin(agreement, seen, number) if is_ignored else RunStep(waits_for=_NO_ANSWER)
+        return _ignore_origin(agreement, seen, number) if is_ignored else RunStep(waits_for=NO_ANSWER)
     if agreement.method == MigrationMethod.ROUTED:
-        return _routed_step(agreement, seen, agreed, terms, number)
+        return routed_step(agreement, seen, agreed, terms, number)
     return _moved_by_hand(agreement, seen, number)
 
 
-def _routed_step(
+def routed_step(
     agreement: PartitionAgreement, seen: SeenPartition, agreed: Mapping[str, int], terms: RunTerms, number: int
 ) -> RunStep:
+    """Return the next step of a planned partition whose clients use the routing library, and whose origin answers.
+
+    Args:
+        agreement: what was agreed about it.
+        seen: both clusters; the origin was read after the routers' reports.
+        agreed: number of the migration's agreement that each router keeps to, by its name.
+        terms: what the run is asked for.
+        number: number of the next agreement of the migration.
+    """
     ready = readiness(agreement, agreed, seen.leader_end, seen.offsets_per_s)
     other_routers = bool(terms.routers) and set(terms.routers) != set(agreement.routers)
     if ready.step is NextStep.AGREE_AGAIN or other_routers:
-        reading = _steady(agreement, reading_of(seen))
-        end = None if reading is None else end_offset(reading.end, reading.offsets_per_s, terms.prepare_s)
-        if end is None:
-            return RunStep(waits_for="a write rate, to agree again")
-        routers = terms.routers or agreement.routers
-        again = replace(agreement, end_offset=end, number=number, routers=routers)
-        return RunStep(replace(again, **_terms_of(reading)))
+        again = agreed_again(agreement, _steady(agreement, reading_of(seen)), terms, number)
+        return RunStep(again) if again is not None else RunStep(waits_for="a write rate, to agree again")
     if ready.step is NextStep.WAIT:
         return RunStep(waits_for=_routers_text(ready.missing))
     return _start(agreement, seen)
+
+
+def agreed_again(
+    agreement: PartitionAgreement, reading: OriginReading | None, terms: RunTerms, number: int
+) -> PartitionAgreement | None:
+    """Return an agreement with the end offset that the log reaches in the time of a preparation; None if unknown.
+
+    Args:
+        agreement: what was agreed before.
+        reading: reading of the origin; None if there is none.
+        terms: what the run is asked for.
+        number: number of the new agreement.
+    """
+    end = None if reading is None else end_offset(reading.end, reading.offsets_per_s, terms.prepare_s)
+    if end is None:
+        return None
+    routers = terms.routers or agreement.routers
+    return replace(agreement, end_offset=end, number=number, routers=routers, **_terms_of(reading))
 
 
 def _steady(agreement: PartitionAgreement, now: OriginReading | None) -> OriginReading | None:
@@ -76,7 +98,7 @@ def _moved_by_hand(agreement: PartitionAgreement, seen: SeenPartition, number: i
     if end is None or stable is None or target_end is None:
         return RunStep(waits_for="the log ends of both clusters")
     if seen.leader_end is None:
-        return RunStep(waits_for=_LEADER_END)
+        return RunStep(waits_for=LEADER_END)
     is_linked = agreement.method == MigrationMethod.LINKED
     if is_linked and target_end > end:
         rule = f"has diverged: the target ends at {target_end:,}, beyond the origin's {end:,}"
@@ -173,4 +195,4 @@ def _terms_of(reading: OriginReading | None) -> dict[str, Any]:
 
 
 def _routers_text(missing: tuple[str, ...]) -> str:
-    return f"routers to agree: {join_names(missing)}" if missing else _LEADER_END
+    return f"routers to agree: {join_names(missing)}" if missing else LEADER_END

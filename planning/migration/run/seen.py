@@ -20,6 +20,7 @@ class RunTerms:
         prepare_s: time that a switch needs to be prepared, seconds.
         ignore_origin: whether readers give up a partition whose origin is down, or has reached its end offset.
         accept_loss: whether readers continue on the target where the origin has lost records below the end offset.
+        end_here: whether a nearer end offset is agreed for partitions that do not get to theirs.
     """
 
     migration: str
@@ -28,6 +29,7 @@ class RunTerms:
     prepare_s: float = 300.0
     ignore_origin: bool = False
     accept_loss: bool = False
+    end_here: bool = False
 
 
 @dataclass(frozen=True)

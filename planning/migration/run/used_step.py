@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from headroom.planning.migration.agreement import missing_routers
+from headroom.planning.migration.run.reopened_step import nearer_end
 from headroom.planning.migration.run.seen import RunStep, RunTerms, SeenPartition
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus, PartitionAgreement
@@ -41,6 +42,9 @@ def used_step(
         if terms.accept_loss or agreement.origin_closed:
             return _accept_loss(agreement, lost[0], agreed, terms, number)
         return _shorter(agreement, lost)
+    nearer = nearer_end(agreement, seen, terms, number) if terms.end_here else None
+    if nearer is not None:
+        return RunStep(nearer)
     return _seal(agreement, seen, limit_of(agreement))
 
 

@@ -12,6 +12,7 @@ from kafka import TopicPartition
 
 from headroom.planning.migration import end_offset
 from headroom.planning.migration.readings import LogOffsets
+from headroom.planning.migration.run.next_step import next_step
 from headroom.planning.migration.run.planned_step import planned_step
 from headroom.planning.migration.run.seen import RunTerms, SeenPartition
 from headroom.planning.migration.run.used_step import used_step
@@ -193,7 +194,7 @@ class Migrations(RuleBasedStateMachine):
     def agree(self, partition: int, ahead: int) -> None:
         """Plan a migration, start it, or agree on another end offset, as `run` does."""
         agreed = self.planned().get(partition)
-        if agreed is not None and agreed.status != "planned":
+        if agreed is not None and (agreed.status != "planned" or agreed.reopened_end is not None):
             return
         known = self.stage.agreed()
         seen = self.seen(partition)
@@ -223,7 +224,7 @@ class Migrations(RuleBasedStateMachine):
     @rule(partition=PARTITION)
     def withdraw(self, partition: int) -> None:
         agreed = self.planned().get(partition)
-        if agreed is not None and agreed.status == "planned":
+        if agreed is not None and agreed.status == "planned" and agreed.reopened_end is None:
             self.stage.writer.write([], withdrawn=[agreed])
 
     @rule(partition=PARTITION)
@@ -239,6 +240,31 @@ class Migrations(RuleBasedStateMachine):
         after = used_step(agreed, rests, known, terms, number).after
         if after is not None:
             self.stage.agree(after)
+
+    @rule(partition=PARTITION, ahead=st.integers(0, 3))
+    def end_here(self, partition: int, ahead: int) -> None:
+        """Agree on a nearer end offset, as `run --end-here` does, also of producers that have not stopped."""
+        agreed = self.planned().get(partition)
+        if agreed is None or (agreed.status == "planned" and agreed.reopened_end is None):
+            return
+        known, seen = self.stage.agreed(), self.seen(partition)
+        terms = RunTerms("move", MigrationMethod.ROUTED, prepare_s=ahead, end_here=True)
+        number = 1 + max(a.number for a in self.planned().values())
+        after = next_step(agreed, seen, known, terms, number).after
+        if after is not None and after.status != "migrated":
+            self.stage.agree(after)
+
+    @rule(partition=PARTITION)
+    def stop_below_the_end(self, partition: int) -> None:
+        """A whole nearer end: all routers agree to it, or the one before holds."""
+        self.agree(partition, 6)
+        for _ in range(3):
+            self.let_all_follow()
+            self.agree(partition, 6)
+        self.end_here(partition, 0)
+        for _ in range(2):
+            self.let_all_follow()
+            self.end_here(partition, 0)
 
     @rule(max_records=st.integers(1, 8))
     def poll(self, max_records: int) -> None:
@@ -266,6 +292,13 @@ class Migrations(RuleBasedStateMachine):
 
     def finish(self) -> None:
         """Withdraw what has not started, answer everything, and read all."""
+        for _ in range(4):
+            for partition in PARTITIONS:
+                self.end_here(partition, 0)
+            self.let_all_follow()
+            for router in self.routers.values():
+                self.flush(router)
+        assert all(agreed.reopened_end is None for agreed in self.planned().values())
         planned = [agreed for agreed in self.planned().values() if agreed.status == "planned"]
         if planned:
             self.stage.writer.write([], withdrawn=planned)

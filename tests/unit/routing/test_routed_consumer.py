@@ -439,3 +439,39 @@ def test_an_origin_that_is_over_may_be_replaced(stage: Stage) -> None:
     reading.routed._follower._next_compare = 0.0
     reading.routed.follow()
     assert reading.read_all() == EXPECTED[10:]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_reader_that_has_passed_an_end_keeps_to_it_while_a_nearer_one_is_agreed(stage: Stage, restarts: bool) -> None:
+    """It has read 10 and 11 of the target, which it would read again at another end, or pass over."""
+    start(stage)
+    reading = stage.consumer(max_poll_records=6)
+    assert [*reading.read(), *reading.read(), *reading.read(2)][-2:] == EXPECTED[10:12]
+    reading.routed.commit()
+    stage.agree(agreement(end_offset=8, reopened_end=10, number=2))
+    if restarts:
+        reading.routed.close()
+        reading = stage.consumer()
+    else:
+        reading.routed.follow()
+        assert stage.agreed()["group-reader"] == 1
+    assert reading.read_all() == EXPECTED[12:]
+    stage.agree(agreement(status="migrating", number=2))
+    reading.routed.follow()
+    assert reading.read_all() == []
+    assert stage.agreed()["group-reader"] == 2
+
+
+def test_a_reader_below_a_nearer_end_waits_there_until_it_holds(stage: Stage) -> None:
+    del stage.origin.logs[P0][8:]
+    start(stage)
+    reading = stage.consumer()
+    assert reading.read_all() == EXPECTED[:8]
+    stage.agree(agreement(end_offset=8, reopened_end=10, number=2))
+    reading.routed.follow()
+    assert reading.read_all() == []
+    assert stage.agreed()["group-reader"] == 2
+    stage.agree(agreement(status="migrating", end_offset=8, number=2))
+    reading.routed.follow()
+    assert reading.read_all() == [(8, b"100"), (9, b"101"), (10, b"102")]
+    assert reading.routed.skipped(P0) == 0

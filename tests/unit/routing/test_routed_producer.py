@@ -741,3 +741,33 @@ def test_nothing_is_written_to_a_cluster_that_took_the_place_of_another(stage: S
     with pytest.raises(HeadroomError, match=f"the {side} of orders-0: is the cluster third now") as found:
         router.routed.follow()
     assert router.routed._follower.is_final(found.value)
+
+
+def test_a_producer_that_knows_a_nearer_end_holds_what_lands_behind_it_until_that_holds(stage: Stage) -> None:
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = migrating(stage, 10)
+    stage.agree(agreement(end_offset=1, reopened_end=10, number=2))
+    router.routed.follow()
+    assert stage.agreed() == {"writer": 2}
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    assert offsets(futures) == [0, None]
+    # The nearer one holds.
+    stage.agree(agreement(status="migrating", end_offset=1, number=2))
+    router.routed.follow()
+    assert router.target.answer(P0)
+    assert offsets(futures) == [0, 1]
+    assert stage.target.values(TOPIC)[3:] == [b"b"]
+
+
+def test_a_producer_that_has_moved_a_record_agrees_to_no_nearer_end(stage: Stage) -> None:
+    router = migrating(stage, 1)
+    send(router, b"a", b"b")
+    answer(router, 2)
+    before = stage.agreed()
+    stage.agree(agreement(end_offset=0, reopened_end=1, number=2))
+    router.routed.follow()
+    assert stage.agreed() == before
+    stage.agree(agreement(status="migrating", end_offset=1, number=2))
+    router.routed.follow()
+    assert stage.agreed() == {"writer": 2}

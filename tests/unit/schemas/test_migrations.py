@@ -156,8 +156,8 @@ def test_a_value_of_another_kind_is_an_error(name: str, value: Any) -> None:
 
 
 def test_a_newer_record_is_an_error_that_names_both_versions() -> None:
-    value = json.dumps({**json.loads(agreement().value()), "version": 3}).encode()
-    with pytest.raises(HeadroomError, match="has version 3, and this Headroom reads up to version 2"):
+    value = json.dumps({**json.loads(agreement().value()), "version": 4}).encode()
+    with pytest.raises(HeadroomError, match="has version 4, and this Headroom reads up to version 3"):
         read_migration_record(7, agreement().key(), value)
 
 

@@ -182,6 +182,8 @@ def test_a_run_that_ends_before_its_goal_shows_where_it_is_and_fails(stage: Migr
         (("run", "--name", "move", "--method", "drained"), "Missing argument"),
         (("run", "orders", "--name", "move", "--method", "drained", "--router", "a"), "--router has no effect"),
         (("run", "orders", "--name", "move", "--method", "drained", "--drop"), "give --until aged too"),
+        (("run", "orders", "--name", "move", "--method", "drained", "--end-here"), "--end-here has no effect"),
+        ((*ROUTED, "--end-here", "--until", "started"), "--until started ends before that"),
         (("shield",), "Missing option '--name'"),
         (("cancel",), "Missing option '--name'"),
     ],
@@ -269,6 +271,43 @@ def test_the_status_has_each_partition_with_its_reason_and_each_router(stage: Mi
     stage.origin.down = True
     down = printed("status")["partitions"][0]
     assert (down["origin_up"], down["left_offsets"], down["verdict"]) == (False, None, "no_data")
+
+
+def test_a_log_that_never_gets_to_its_end_gets_a_nearer_one_by_the_command_of_the_status(
+    stage: MigrationStage,
+) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    assert "--end-here" not in run("status").stdout
+    stage.offsets_per_s = 0.0
+    stage.go_on(1.0)
+    result = run("status")
+    assert result.exit_code == 1
+    command = "headroom migration run orders --name move --method routed --end-here"
+    assert f"$ {command}" in result.stdout
+    position = stage.origin.end_of(ORDERS[0])
+    ended = run(*command.split()[2:], "--execute")
+    assert ended.exit_code == 0, ended.output
+    assert f"end offset {position:,} is to be agreed instead of 350, agreement 2" in ended.stderr
+    assert {(one.status, one.end_offset) for one in stage.agreed().values()} == {("migrated", position)}
+
+
+def test_an_end_that_is_open_again_is_shown_and_not_withdrawn(stage: MigrationStage) -> None:
+    stage.run(goal=RunGoal.STARTED)
+    stage.offsets_per_s, stop = 0.0, StageStop(stage)
+
+    def stop_when_open(at: MigrationStage) -> None:
+        stop.is_stopped = at.agreed()[ORDERS[0]].reopened_end is not None
+        at.routers = () if stop.is_stopped else at.routers
+
+    stage.before_wait = stop_when_open
+    stage.run(end_here=True, stop=stop, routers=("writer",))
+    before = stage.agreed()
+    assert {(one.status, one.reopened_end) for one in before.values()} == {("planned", 350)}
+    result = run("cancel", "--name", "move", "--execute")
+    assert "is planned again: clients may have passed its end offset" in str(result.exception)
+    assert stage.agreed() == before
+    first = printed("run", "orders", "--name", "move", "--method", "routed")["partitions"][0]
+    assert (first["reopened_end"], first["next"]) == (350, "waits for routers to agree: writer")
 
 
 def test_the_status_shows_what_a_leader_switch_has_lost_or_would(stage: MigrationStage) -> None:

@@ -25,6 +25,8 @@ from tests.unit.builders.agreements import agreement
 
 STATUSES = ("planned", "migrating", "migrated", "aged")
 NAME = ("old", TopicPartition("orders", 0))
+# Routers agree to end at 5 instead of 10.
+OPEN = {"end_offset": 5, "reopened_end": 10, "number": 2}
 
 
 def report(*ends: AcknowledgedEnd, router: str = "writer", **parts: Any) -> RouterReport:
@@ -133,6 +135,11 @@ def test_nothing_starts_that_a_router_does_not_know_or_that_the_log_has_passed(
         ({"status": "migrating"}, {"status": "migrating", "shielded": True}),
         ({"status": "aged", "shielded": True}, {"status": "aged"}),
         ({}, {"shielded": True}),
+        ({"status": "migrating"}, {"end_offset": 5, "reopened_end": 10, "number": 2}),
+        (OPEN, {**OPEN, "end_offset": 6, "number": 3}),
+        (OPEN, {**OPEN, "shielded": True}),
+        (OPEN, {"status": "migrating", "end_offset": 5, "number": 2}),
+        (OPEN, {"status": "migrating", "number": 2}),
     ],
 )
 def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any]) -> None:
@@ -159,6 +166,22 @@ def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any])
         ({}, {"target_cluster_id": "third"}, "other ones"),
         ({"origin_topic_id": "a"}, {"origin_topic_id": "b"}, "other ones"),
         ({"status": "migrating"}, None, "in use already"),
+        (None, OPEN, "begins as planned"),
+        (OPEN, None, "in use already"),
+        (OPEN, {**OPEN, "migration": "other"}, "belongs to the migration move"),
+        (OPEN, {"end_offset": 5, "number": 2}, "one of the two"),
+        (OPEN, {"status": "migrating", "end_offset": 6, "number": 3}, "one of the two"),
+        (OPEN, {"status": "migrated", "end_offset": 5, "number": 2}, "one of the two"),
+        (OPEN, {**OPEN, "end_offset": 10, "number": 3}, "nearer"),
+        (OPEN, {**OPEN, "end_offset": 6}, "needs a new agreement"),
+        (OPEN, {**OPEN, "reopened_end": 11}, "nearer"),
+        (OPEN, {**OPEN, "target_base_offset": 4}, "base offset is fixed"),
+        (OPEN, {**OPEN, "ignore_origin": True}, "not left"),
+        ({}, OPEN, "not opened again"),
+        ({"status": "migrated"}, OPEN, "not opened again"),
+        ({"status": "migrating", "origin_closed": True}, OPEN, "not opened again"),
+        ({"status": "migrating", "method": "drained"}, {**OPEN, "method": "drained"}, "for routers"),
+        ({"status": "migrating"}, {**OPEN, "number": 1}, "needs a new agreement"),
     ],
 )
 def test_a_refused_change(before: dict[str, Any] | None, after: dict[str, Any] | None, why: str) -> None:
@@ -182,12 +205,17 @@ AGREEMENTS = st.builds(
     status=st.sampled_from(STATUSES),
     ignore_origin=st.booleans(),
     origin_end=st.none() | st.integers(0, 3),
+    reopened_end=st.none() | st.integers(0, 3),
 )
 
 
 @given(AGREEMENTS, AGREEMENTS)
 def test_once_the_target_is_in_use_client_offsets_never_jump(before: Any, after: Any) -> None:
     if before.status != "planned" and before.end_offset is not None and refused_change(before, after) is None:
+        if after.reopened_end is not None:
+            # What is agreed next is the nearer one, or this one again.
+            assert (after.reopened_end, after.target_base_offset) == (before.end_offset, before.target_base_offset)
+            return
         kept = (before.end_offset, before.target_base_offset)
         assert (after.end_offset, after.target_base_offset) == kept
         assert STATUSES.index(after.status) >= STATUSES.index(before.status)

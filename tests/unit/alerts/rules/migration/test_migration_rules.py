@@ -212,7 +212,18 @@ def test_a_planned_switch_gets_another_end_by_the_command() -> None:
         "headroom migration run orders --name m --method routed --config headroom.toml --execute"
     ]
     assert (advice.reason or "").startswith("start the routers that have not agreed (a, b); ")
-    assert only(progress(verdict=MigrationVerdict.NEVER, reason=LATE)).recommendation.commands == []
+
+
+def test_a_log_that_never_gets_to_its_end_gets_a_nearer_one_by_the_command() -> None:
+    advice = only(progress(verdict=MigrationVerdict.NEVER, reason=LATE)).recommendation
+    assert advice.commands == [
+        "headroom migration run orders --name m --method routed --end-here --config headroom.toml --execute"
+    ]
+    late = only(progress(verdict=MigrationVerdict.LATE, reason=LATE)).recommendation
+    assert "headroom migration run --end-here" in (late.reason or "")
+    # The end of another method is that of a log which was there.
+    drained = only(progress(method="drained", verdict=MigrationVerdict.NEVER, reason=LATE)).recommendation
+    assert drained.commands == []
 
 
 def test_a_more_severe_verdict_hides_whether_the_switch_is_on_plan() -> None:

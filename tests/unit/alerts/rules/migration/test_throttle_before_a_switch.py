@@ -100,3 +100,25 @@ def test_an_alert_goes_on_while_its_migration_is_unknown() -> None:
     assert assess(migrations=None, active_resources=ACTIVE).keep_firing == set(ACTIVE)
     assert assess(migrations=None) == Assessment()
     assert assess(unread(migration="n"), active_resources=ACTIVE) == Assessment()
+
+
+def placed(number: int, followers: int | None = 2, **more: Any) -> MigrationProgress:
+    """A partition that broker 2 leads on the target, to which 0.1 MB/s come."""
+    here = {"target_leader": 2, "throttled_followers": followers, "arriving_bytes_per_s": 0.1 * MB}
+    return progress(number, **here | more)
+
+
+def test_all_partitions_count_and_not_only_those_of_the_evidence() -> None:
+    """100 partitions of 0.1 MB/s with two followers: 20 MB/s, though the evidence lists two partitions."""
+    (found,) = assess(*map(placed, range(100)), writes={}).findings
+    evidence = found.evidence_json()
+    assert (evidence["arriving_partitions"], round(evidence["arriving_bytes_per_s"])) == (100, 20 * MB)
+    assert round(evidence["required_then_bytes_per_s"]) == 24 * MB
+
+
+def test_of_partitions_that_the_collector_has_placed_only_those_on_lists_count_and_once() -> None:
+    """The evidence has orders-0 too, which would be counted twice."""
+    (found,) = assess(placed(0, arriving_bytes_per_s=2.0 * MB)).findings
+    assert found.evidence_json()["arriving_bytes_per_s"] == 4 * MB
+    others = (placed(0, 0), placed(1, target_leader=3), placed(2, left_offsets=0), placed(3, target_leader=None))
+    assert assess(*others) == Assessment()

@@ -97,6 +97,88 @@ def test_a_log_that_stops_before_its_end_gets_the_end_where_it_is(stage: Migrati
     assert ends == {stage.origin.end_of(ORDERS[0])}
 
 
+def stopped_below(stage: MigrationStage) -> int:
+    """Start with E 350, let producers stop below it, and return where the logs end."""
+    stage.run(goal=RunGoal.STARTED)
+    stage.offsets_per_s = 0.0
+    position = stage.origin.end_of(ORDERS[0])
+    assert position < 350
+    return position
+
+
+def test_producers_that_stop_below_the_end_of_a_started_partition_get_a_nearer_one(stage: MigrationStage) -> None:
+    position, stop = stopped_below(stage), StageStop(stage)
+    began_s = stage.now_s
+    stage.before_wait = lambda at: setattr(stop, "is_stopped", at.now_s > began_s + 60)
+    assert stage.run(stop=stop).stopped
+    assert {(one.status, one.end_offset) for one in stage.agreed().values()} == {("migrating", 350)}
+
+    def agree_late(at: MigrationStage) -> None:
+        at.routers = ("writer", "reader") if at.now_s > began_s + 100 else ("writer",)
+
+    stage.before_wait, stage.routers = agree_late, ("writer",)
+    result = stage.run(end_here=True, routers=("writer", "reader"))
+    assert result.error is None
+    assert {(one.status, one.end_offset, one.reopened_end) for one in result.agreements.values()} == {
+        ("migrated", position, None)
+    }
+    assert any("routers to agree: reader" in note for note in stage.progress.notes)
+
+
+def test_producers_that_write_again_while_a_nearer_end_is_agreed_get_one_that_they_reach(stage: MigrationStage) -> None:
+    """They write 5/s from 20 s on, and all have agreed after 40 s: E is ahead of what is written then."""
+    position, began_s = stopped_below(stage), stage.now_s
+
+    def write_again(at: MigrationStage) -> None:
+        at.offsets_per_s = 5.0 if at.now_s > began_s + 20 else 0.0
+        at.routers = ("writer", "reader") if at.now_s > began_s + 40 else ("writer",)
+
+    stage.before_wait, stage.routers = write_again, ("writer",)
+    result = stage.run(end_here=True, routers=("writer", "reader"))
+    assert result.error is None
+    (end,) = {one.end_offset for one in result.agreements.values()}
+    assert position + 20 * 5 <= (end or 0) <= 350
+    assert {(one.status, one.target_base_offset) for one in result.agreements.values()} == {("migrated", 0)}
+
+
+def test_a_log_that_gets_to_the_end_before_while_a_nearer_one_is_agreed_keeps_it(stage: MigrationStage) -> None:
+    stopped_below(stage)
+    began_s = stage.now_s
+
+    def burst(at: MigrationStage) -> None:
+        if at.now_s > began_s + 20:
+            # Of a router that knew of nothing: it has moved what was beyond.
+            at.origin.ends = dict.fromkeys(ORDERS, 355)
+            at.target.ends = dict.fromkeys(ORDERS, 5)
+        at.routers = ("writer",)
+
+    stage.before_wait, stage.routers = burst, ("writer",)
+    result = stage.run(end_here=True, routers=("writer", "reader"))
+    assert result.error is None
+    assert {(one.status, one.end_offset) for one in result.agreements.values()} == {("migrated", 350)}
+    assert any("end offset 350 as before: the log got so far" in note for note in stage.progress.notes)
+
+
+def test_a_run_that_is_killed_while_it_agrees_on_a_nearer_end_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = 0
+    while True:
+        stage = MigrationStage().connect(monkeypatch)
+        position = stopped_below(stage)
+        stage.kill_at = stage._effects + killed + 1
+        try:
+            stage.run(end_here=True)
+            break
+        except KilledError:
+            killed += 1
+            # What it had begun is settled without the option too; what it had not is as it was.
+            is_open = any(one.reopened_end is not None for one in stage.agreed().values())
+            is_settled = any(one.end_offset == position for one in stage.agreed().values())
+            assert stage.run(end_here=not (is_open or is_settled)).error is None
+            assert {(one.status, one.end_offset) for one in stage.agreed().values()} == {("migrated", position)}
+    # Before and after: open again, started, sealed.
+    assert killed == 6
+
+
 def test_routers_that_agree_while_only_leaders_have_what_they_wrote_get_an_end_beyond_it(
     stage: MigrationStage,
 ) -> None:

@@ -473,3 +473,24 @@ def test_a_loss_that_was_accepted_is_none_any_more() -> None:
 def test_one_epoch_loses_what_lost_at_switch_says(acknowledged: int, kept: int, end: int) -> None:
     own = reading({"end_offset": end}, acknowledged={5: acknowledged}, epoch_ends={5: kept})
     assert migration_progress(own).lost_offsets == lost_at_switch(acknowledged, kept, end)
+
+
+@pytest.mark.parametrize(
+    ("method", "copied", "arriving"),
+    [
+        ("routed", 0.0, 3.0),
+        # Of what drained producers write there already nothing comes again: the origin's rate is without it.
+        ("drained", 500.0, 3.0),
+        # A mirror that copies 1,500 of 2,000/s stops at the switch.
+        ("mirrored", 1_500.0, 0.75),
+        ("linked", 2_100.0, 0.0),
+        ("mirrored", None, 3.0),
+    ],
+)
+def test_what_comes_with_the_switch_is_what_nothing_copies_yet(
+    method: str, copied: float | None, arriving: float
+) -> None:
+    rates = {"write_bytes_per_s": 3.0, "target_offsets_per_s": copied, "target_leader": 2, "throttled_followers": 1}
+    found = migration_progress(reading({"method": method}, **rates))
+    assert (found.arriving_bytes_per_s, found.target_leader, found.throttled_followers) == (arriving, 2, 1)
+    assert migration_progress(reading({"method": method})).arriving_bytes_per_s is None
