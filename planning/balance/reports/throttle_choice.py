@@ -88,14 +88,17 @@ def choose_throttle(run: BatchRun, request: ThrottleRequest, state: ClusterState
 
 
 def _for_deadline(run: BatchRun, request: ThrottleRequest, needed: float, survives: float) -> BalanceThrottle:
-    """Return the throttle for the deadline, with the usual margin; if none meets it, the most that brokers carry."""
+    """Return the throttle for the deadline, with the usual margin; if none meets it, the most that brokers carry.
+
+    With less than what batches need they would never end: a broker beyond its limit may send more than that.
+    """
     known = [rate for rate in (request.capacity_bytes_per_s, request.network_bytes_per_s) if rate is not None]
     most = math.floor(min(known)) if known else math.inf
     rate = throttle = run.throttle_within(request.within_s or 0.0)
     if math.isinf(rate) and math.isinf(most):
         throttle = survives
     return BalanceThrottle(
-        math.ceil(min(max(needed, throttle), most)), ThrottleSource.DEADLINE, math.isinf(rate) or rate > most
+        math.ceil(max(needed, min(throttle, most))), ThrottleSource.DEADLINE, math.isinf(rate) or rate > most
     )
 
 

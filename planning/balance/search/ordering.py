@@ -44,7 +44,7 @@ def order_actions(
         stages.setdefault((comes_last[action.partition], stage_of(start.model, action)), []).append(action)
     for stage in sorted(stages):
         ordered += _by_worth(loads, goals, stages[stage], overhead_bytes)
-    ordered = _with_room(start.model, ordered)
+    ordered = _with_room(start.model, goals, ordered)
     events = load_events(start, ordered)
     if breaks_limits(goals, events).any():
         # Where room is scarce, the order in which actions were found may fit better.
@@ -148,9 +148,9 @@ def _shift(loads: ClusterLoads, partitions: IntArray, brokers: IntArray, deltas:
     loads.loads[:3, changed] = hourly_percentile(loads.hours[:, changed], loads.model.percentile)
 
 
-def _with_room(model: ClusterModel, actions: list[BalanceAction]) -> list[BalanceAction]:
+def _with_room(model: ClusterModel, goals: GoalSet, actions: list[BalanceAction]) -> list[BalanceAction]:
     """Return the actions without those of partitions of which a new replica finds no room after those before it."""
-    room = VolumeRoom(model)
+    room = VolumeRoom(model, goals.limit(Resource.DISK))
     if not room.is_scarce:
         return actions
     without = {a.partition for a in actions if a.copies and not room.take(a.target, a.partition)}
@@ -166,7 +166,7 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
     loads = start.copy()
     ordered: list[BalanceAction] = []
     waiting = list(actions)
-    room = VolumeRoom(start.model)
+    room = VolumeRoom(start.model, goals.limit(Resource.DISK))
     while waiting:
         deferred: list[BalanceAction] = []
         # What follows on an action that waits, waits too.

@@ -10,7 +10,7 @@ import numpy as np
 
 from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
 from headroom.planning.balance.goals.goal import BalanceGoal
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.model import ClusterModel, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads, leader_first
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
@@ -196,7 +196,7 @@ def _next_stage(
         np.inf if most is None else most - used
         for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
     )
-    room, loads = VolumeRoom(model, now.actions), now.loads.copy()
+    room, loads = VolumeRoom(model, start.goals.limit(Resource.DISK), now.actions), now.loads.copy()
     search = BalanceSearch(loads, now.goals, limits, bytes_left, moves_left, room)
     search.run()
     if not search.has_changed:

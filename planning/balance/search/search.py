@@ -65,7 +65,7 @@ class BalanceSearch:
         self.slots = loads.replicas.copy()
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
-        self._room = room or VolumeRoom(loads.model)
+        self._room = room or VolumeRoom(loads.model, goals.limit(Resource.DISK))
         brokers = len(self._model.brokers)
         # Where the replica that moved came from, and where it is.
         self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heapreplace
+from math import isinf
 
 from headroom.planning.balance.arrays import FloatArray, IntArray
 from headroom.planning.balance.model import ClusterModel
@@ -11,24 +12,26 @@ from headroom.planning.balance.search.actions import BalanceAction
 
 
 class VolumeRoom:
-    """Free bytes on the volumes of brokers that have several. On a single one the limit of the disk is the room.
+    """Free bytes on the volumes of brokers that have several, or whose disk has no limit.
 
-    What leaves makes no room, because it may leave another volume. So what has found room has it in any batches.
+    On a single volume the limit of the disk is the room, or the free bytes if the goals do not have this limit. What
+    leaves makes no room, because it may leave another volume. So what has found room has it in any batches.
 
     Args:
         model: the cluster.
+        disk_limits: limit of the disk of each broker, bytes, (B,); infinite without one.
         arrived: actions whose new replicas have arrived before, and stay.
 
     Attributes:
         largest_bytes: largest replica for which each broker has room, (B,); infinity if its free bytes are unknown.
-        is_scarce: whether any broker has several volumes.
+        is_scarce: whether the volumes of any broker are counted.
     """
 
-    def __init__(self, model: ClusterModel, arrived: Sequence[BalanceAction] = ()) -> None:
+    def __init__(self, model: ClusterModel, disk_limits: FloatArray, arrived: Sequence[BalanceAction] = ()) -> None:
         self._free = {
             number: free
-            for number, broker in enumerate(model.brokers)
-            if len(free := broker.capacity.volumes_free_bytes or ()) > 1
+            for number, (broker, limit) in enumerate(zip(model.brokers, disk_limits.tolist(), strict=True))
+            if len(free := broker.capacity.volumes_free_bytes or ()) > 1 or (free and isinf(limit))
         }
         # Heaps of the free bytes that are left, negative.
         self._left: dict[int, list[float]] = {}

@@ -169,6 +169,8 @@ def test_a_deadline_that_no_throttle_meets_is_missed_whatever_is_known_of_capaci
         (5.0, 100e6, None, 100_000_000),
         (5.0, None, 100e6, 100_000_000),
         (5.0, 200e6, 100e6, 100_000_000),
+        # A broker that sends more than the network is said to carry: less than the batch needs never ends.
+        (5.0, None, 20e6, 37_748_736),
         # Sooner than any throttle allows: what survives a leader switch.
         (0.01, None, None, 37_748_736),
     ):
