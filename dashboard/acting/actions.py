@@ -109,6 +109,7 @@ class ChosenAction:
         is_stopping: whether its command was asked to stop.
         goes_on: whether the same can be carried out again, and goes on where it was interrupted.
         curve: curve of the proposal that it has made; None if it has made none, or it was not read.
+        pid: process of the change that was begun last; None if there is none yet, or it was not read.
     """
 
     action_id: str
@@ -124,6 +125,7 @@ class ChosenAction:
     is_stopping: bool = False
     goes_on: bool = False
     curve: ProposalCurve | None = None
+    pid: int | None = None
 
 
 class Actions:
@@ -255,8 +257,9 @@ class Actions:
         if action_id not in self._names():
             raise LookupError(action_id)
         action, folder = self._state(action_id), self._folder / action_id
-        outputs = _output(folder / _LOOK), _output(_last_change(folder))
-        return replace(action, look=outputs[0], output=outputs[1], curve=curve_of(folder))
+        change = _last_change(folder)
+        pid = _number(_read_json(change / PROCESS_FILE), "pid")
+        return replace(action, look=_output(folder / _LOOK), output=_output(change), curve=curve_of(folder), pid=pid)
 
     def plan_of(self, action_id: str) -> str:
         """Return the plan that was given with an action; empty if none was, or it was removed since.

@@ -110,7 +110,8 @@ class ActionForm:
             if not value:
                 continue
             further = field.words(value)
-            if self._read([*words, *further], config, is_part=True) is None:
+            can_be = value in field.choices if field.choices else not (field.is_argument and _has_option(further))
+            if not can_be or self._read([*words, *further], config, is_part=True) is None:
                 raise HeadroomError(field.label, "has a value that no option can have", f"Write {field.hint}.")
             words += further
             given.add(name)
@@ -152,6 +153,10 @@ class ActionForm:
                 # Of an alert, which may have other options.
                 return None
         return {name: ",".join(own) for name, own in values.items()}
+
+
+def _has_option(words: Sequence[str]) -> bool:
+    return any(word.startswith("-") for word in words)
 
 
 def _with_first(choices: Sequence[str], first: str) -> Sequence[str]:

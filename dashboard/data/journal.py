@@ -45,7 +45,7 @@ _RATES_SQL = """SELECT DISTINCT subject, "after" FROM data
     WHERE {condition} AND step = 'rate' AND state IN ('intended', 'done')"""
 _PROGRESS_SQL = """SELECT
         first_value("after" ORDER BY seq) FILTER (WHERE step = 'run' AND state = 'intended') AS options,
-        count(DISTINCT CASE WHEN step = 'finish' THEN subject END) AS finished
+        count(DISTINCT CASE WHEN step = 'finish' AND state = 'done' THEN subject END) AS finished
     FROM data WHERE {condition}"""
 
 
@@ -53,7 +53,7 @@ class RunProgress(NamedTuple):
     """How far a run of a plan is, by the journal.
 
     Attributes:
-        finished: partitions whose reassignment has ended.
+        finished: partitions whose reassignment has ended at their target; none that was cancelled.
         partitions: partitions of its plan; None if the journal does not have them, as the next one.
         batches: batches of its plan.
     """

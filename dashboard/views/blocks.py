@@ -394,6 +394,11 @@ class RunningMove:
     action_url: str | None = None
     stops: bool = False
 
+    @property
+    def is_under_way(self) -> bool:
+        """Return whether a process carries its run on."""
+        return self.tone is Tone.GOOD
+
 
 Block = Paragraph | Commands | Facts | Chart | HeatMap | DataTable | AlertCard | RunningMove
 

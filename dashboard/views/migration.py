@@ -154,7 +154,9 @@ def _summary(name: str, partitions: Sequence[MigrationProgress], tick_ms: int) -
         parts.append("when the others do is unknown, or never")
     groups = {group.group for partition in partitions for group in readers_left(partition)}
     unknown_at = sum(partition.groups is None or bool(unplaced_readers(partition)) for partition in partitions)
-    left = f"{len(groups)} group(s) have yet to read the origin" if groups else "no group is known to be left"
+    left = f"{len(groups)} group{' has' if len(groups) == 1 else 's have'} yet to read the origin"
+    if not groups:
+        left = "no group is known to be left"
     parts.append(f"{left}{_of_unknown(unknown_at)}")
     parts.append(_risk_text(partitions))
     return f"{'; '.join(parts)}.", worst
@@ -175,7 +177,7 @@ def _risk_text(partitions: Sequence[MigrationProgress]) -> str:
 
 
 def _of_unknown(partitions: int) -> str:
-    return f" (unknown of {partitions} partitions)" if partitions else ""
+    return f" (unknown of {partitions} partition{'' if partitions == 1 else 's'})" if partitions else ""
 
 
 def _written_on(partition: MigrationProgress) -> str | None:

@@ -26,7 +26,7 @@ from headroom.dashboard.views.blocks import (
     Tone,
 )
 from headroom.dashboard.views.headline import bottleneck_text
-from headroom.dashboard.views.runs import carried_out_now, moving_action, taking_back, unfinished_moves
+from headroom.dashboard.views.runs import carried_out_now, moving_actions, taking_back, unfinished_moves
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.reassigned import before_of, target_of
 from headroom.schemas.text.amounts import UNKNOWN, clock_text, moment_text, percent_text, rate_text
@@ -63,9 +63,8 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
         HeadroomError: a table cannot be read.
     """
     moment = site.moment(address)
-    running: list[Block] = [] if address.at is not None else [*_running(site, address, moment)]
-    is_under_way = bool(running)
-    running += carried_out_now(site, address)
+    cards = [] if address.at is not None else [*_running(site, address, moment)]
+    running: list[Block] = [*cards, *carried_out_now(site, address)]
     if moment is None:
         return [*running, NO_TICK]
     rows = [row for row in _rows(moment) if address.shows(row["topic"], row["state"])]
@@ -77,7 +76,8 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     if moment.is_moving and not moment.replicas:
         empty = "No new replica of the running reassignment is in the tables yet."
     blocks: list[Block] = [*running, DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
-    if moment.is_moving and address.at is None and not is_under_way:
+    # What moves need not be that of a run that was interrupted.
+    if moment.is_moving and address.at is None and not any(card.is_under_way for card in cards):
         blocks.append(_cancelling(site, address))
     return blocks
 
@@ -88,30 +88,35 @@ def _cancelling(site: Site, address: Address) -> Commands:
 
 
 def _running(site: Site, address: Address, moment: ClusterMoment | None) -> Iterator[RunningMove]:
-    """Yield the moves in flight: runs that have not ended, and an action of this page that has not begun its run yet.
+    """Yield the moves in flight: runs that have not ended, and actions of this page whose run is not under way.
 
     Raises:
         HeadroomError: a table cannot be read.
     """
-    own, unfinished = moving_action(site, address), unfinished_moves(site, address)
-    rate, bounds = _throttle_bounds(site, address, moment)
+    actions, unfinished = moving_actions(site, address), unfinished_moves(site, address)
+    # What an earlier tick shows says nothing of now.
+    of_now = moment if site.view_time(address).is_current else None
+    rate, bounds = _throttle_bounds(site, address, of_now)
     throttle_url = address.url(View.THROTTLES, rate=rate, page=None, sort=None)
-    if own is not None and not unfinished:
-        title, state = f"{own.text} begins", "It has changed nothing yet."
-        yield RunningMove(title, state, Tone.QUIET, Facts(_said_by(own)), throttle_url, bounds, [], *_action_of(own))
     process = running_process(site.settings.store, run_job(site.cluster(address))) if unfinished else None
+    own = next((one for one in actions if process is not None and process.pid == one.pid), None)
+    for action in actions:
+        if action is not own:
+            state = "It has no run under way: it begins, or is about to end."
+            facts = Facts(_said_by(action))
+            yield RunningMove(action.text, state, Tone.QUIET, facts, throttle_url, bounds, [], *_action_of(action))
     for number, run in enumerate(unfinished):
         title = f"{run['command']} {run['run_id']}, begun at {moment_text(run['began_ms'])} by {run['by']}"
         done, back = _done(site, address, run["run_id"]), taking_back(site, address, run["run_id"])
         # One run at a time changes a cluster: the others were interrupted.
-        if number > 0 or (own is None and process is None):
+        if number > 0 or process is None:
             state = "No process of this machine carries it on: it was interrupted, or runs elsewhere."
             yield RunningMove(title, state, Tone.UNKNOWN, Facts(done), throttle_url, bounds, [back])
             continue
         state = "Carried out by this page."
         if own is None:
             state = f"Carried out by {process}: Ctrl-C there stops it after the current batch."
-        facts = Facts([*_said_by(own), *done, *_copied(moment)])
+        facts = Facts([*_said_by(own), *done, *_copied(of_now, run["began_ms"])])
         later = replace(back, lead=f"Once it has stopped: {back.lead[0].lower()}{back.lead[1:]}")
         commands = [_cancelling(site, address), later]
         yield RunningMove(title, state, Tone.GOOD, facts, throttle_url, bounds, commands, *_action_of(own))
@@ -134,10 +139,15 @@ def _done(site: Site, address: Address, run_id: str) -> list[Term]:
     return [Term("Partitions done", f"{progress.finished:,}{of}"), *batches]
 
 
-def _copied(moment: ClusterMoment | None) -> list[Term]:
-    """Return which share of what moves now is copied, and when it is done; unknown if that of one replica is."""
-    if moment is None:
-        return []
+def _copied(moment: ClusterMoment | None, began_ms: int) -> list[Term]:
+    """Return which share of what moves now is copied, and when it is done; unknown if that of one replica is.
+
+    Args:
+        moment: the tick of now; None if there is none.
+        began_ms: begin of the run, epoch milliseconds: what was read before it is of another move.
+    """
+    if moment is None or moment.replicas_ms < began_ms:
+        return [Term("Copied of what moves now", UNKNOWN), Term("Finish", UNKNOWN)]
     sizes = [(one.leader_log_bytes, 0 if one.in_sync else one.remaining_bytes) for one in moment.replicas]
     known = [(whole, left) for whole, left in sizes if whole is not None and left is not None]
     whole, left = sum(whole for whole, _ in known), sum(left for _, left in known)

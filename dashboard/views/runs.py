@@ -108,17 +108,18 @@ def unfinished_moves(site: Site, address: Address) -> list[Row]:
     return list(islice(unfinished, _MOST_RUNNING))
 
 
-def moving_action(site: Site, address: Address) -> ChosenAction | None:
-    """Return the move that this page carries out on the cluster of an address now, with its output; None: none."""
+def moving_actions(site: Site, address: Address) -> list[ChosenAction]:
+    """Return the moves that this page carries out on the cluster of an address now, with what they print."""
+    found: list[ChosenAction] = []
     if site.actions is None or not site.can_act(address):
-        return None
+        return found
     for action in site.actions.all():
         moves = action.offer.command.is_made or action.offer.command.words[:2] == _ROLLBACK
         if moves and action.progress is ActionProgress.CHANGING and action.offer.cluster == site.cluster(address):
             # It may be forgotten meanwhile.
             with suppress(LookupError):
-                return site.actions.read(action.action_id)
-    return None
+                found.append(site.actions.read(action.action_id))
+    return found
 
 
 def carried_out_now(site: Site, address: Address) -> list[Block]:

@@ -55,7 +55,7 @@ def inputs_digest(model: ClusterModel, goals: Sequence[BalanceGoal], limits: Pro
     digest = sha256(repr((brokers, model.topics, model.percentile, goals, limited)).encode())
     for values in (getattr(model, own.name) for own in fields(ClusterModel)):
         if isinstance(values, np.ndarray):
-            digest.update(np.ascontiguousarray(values).view(np.uint8).ravel())
+            digest.update(values.tobytes())
     return digest.hexdigest()
 
 

@@ -26,6 +26,7 @@ from headroom.dashboard.views.chart import ChartLine, over_actions
 from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import Role
+from headroom.streaming.store.single_instance import JobProcess
 from tests.unit.builders.acting import CONFIG, ORIGIN, TOKEN, Clock, Program, buttons, offer, until, when_ended
 from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore, new_replica
 from tests.unit.builders.throttle_status import partition, status
@@ -258,6 +259,11 @@ def test_a_migration_is_run_by_the_command_of_its_form_and_ends_no_other_run() -
         ({"topic": "orders,,users", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
         ({"topic": "orders,--drop", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
         ({"topic": "--execute", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
+        # What the command may have is of the field of that name alone.
+        ({"topic": "--until,aged,orders", "name": "m", "method": "drained"}, "Topics: has a value that no option can"),
+        ({"topic": "orders,--unless-running", "name": "m", "method": "drained"}, "Topics: has a value that no option"),
+        ({"topic": "orders", "name": "m", "method": "NaN"}, "Method: has a value that no option can have"),
+        ({"topic": "orders", "name": "m", "method": "routed", "router": ",".join("r" * 10_000)}, "Routers .*: has a"),
         ({"topic": "../x", "name": "m", "method": "drained"}, "Topics: has a value that no option can have"),
         ({"topic": "orders", "name": "-m", "method": "drained"}, "Name: has a value that no option can have"),
         ({"topic": "orders", "name": "m", "method": "routed", "router": "a,--drop"}, "Routers .*: has a value that no"),
@@ -382,7 +388,7 @@ def test_what_is_carried_out_now_is_above_the_moves(client: Client, program: Pro
 
 
 def test_a_move_in_flight_has_how_far_it_is_and_all_that_can_be_done_about_it(
-    client: Client, store: DashboardStore, program: Program
+    client: Client, store: DashboardStore, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of four brokers' throttles the highest requirement counts.
     store.throttles(status(1, Role.LEADER, 12, 10, partition()), status(3, Role.FOLLOWER, 14, 9, partition()))
@@ -395,7 +401,10 @@ def test_a_move_in_flight_has_how_far_it_is_and_all_that_can_be_done_about_it(
     client.post(f"{url}/change", json={}, headers=ORIGIN)
     until(lambda: "It says" in client.get("/moves").text)
     # The run has not begun its journal.
-    assert "It has changed nothing yet." in client.get("/moves").text
+    assert "It has no run under way: it begins, or is about to end." in client.get("/moves").text
+    assert "reassign cancel --all" in client.get("/moves").text
+    (process,) = (store.path / url.replace("/actions/", "_actions/") / "change").glob("process.json")
+    has_lock(monkeypatch, json.loads(process.read_text())["pid"])
     options = json.dumps({"batches": 3, "partitions": 40})
     run = {"run_id": "3f9a", "step": "run", "subject": "ab-cd", "after": options}
     done = {"run_id": "3f9a", "step": "finish", "state": "done", "after": "[1]"}
@@ -424,6 +433,74 @@ def test_a_move_in_flight_has_how_far_it_is_and_all_that_can_be_done_about_it(
     ]
     assert client.post(f"{url}/stop", json={}, headers=ORIGIN).status_code == 202
     assert "Stop after this batch" not in client.get("/moves").text
+
+
+def has_lock(monkeypatch: pytest.MonkeyPatch, pid: int) -> None:
+    """Let a process have the lock of the runs."""
+    process = JobProcess(pid, "a-host", TICK_MS, "headroom reassign run move.json")
+    monkeypatch.setattr("headroom.dashboard.views.moves.running_process", lambda *_: process)
+
+
+def test_a_run_of_another_process_is_not_stopped_with_a_move_that_this_page_begins(
+    client: Client, store: DashboardStore, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    store.journal({"step": "run", "subject": "ab-cd"})
+    program.makes()
+    program.waits()
+    url = sent(client, "move", {"drain": "3"}).json()["url"]
+    until(lambda: bool(buttons(client.get(url), "data-post")))
+    client.post(f"{url}/change", json={}, headers=ORIGIN)
+    until(lambda: "It says" in client.get("/moves").text)
+    # An interrupted run, and then one of a terminal.
+    for carried in ("No process of this machine carries it on", "Carried out by pid 1 on host a-host"):
+        _, first, second = client.get("/moves").text.split('<article class="card ')
+        assert "It has no run under way: it begins, or is about to end." in first
+        assert f'data-post="{url}/stop"' in first
+        assert "reassign run r1, begun at" in second
+        assert carried in second
+        assert "data-post" not in second.partition("</article>")[0]
+        has_lock(monkeypatch, 1)
+
+
+def test_a_partition_that_was_cancelled_is_not_done(client: Client, store: DashboardStore) -> None:
+    ended = {"step": "finish", "before": "[2]", "after": "[1]"}
+    store.journal(
+        {"step": "run", "subject": "ab-cd", "after": '{"partitions": 3}'},
+        ended | {"subject": "t-1", "state": "failed"},
+        ended | {"subject": "t-2", "state": "done", "after": "[2]"},
+    )
+    assert "Partitions done</dt><dd>1 of 3</dd>" in client.get("/moves").text
+
+
+def test_how_far_a_move_is_and_its_bounds_are_unknown_without_a_look_of_now(
+    client: Client, store: DashboardStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    store.replicas(new_replica(0))
+    has_lock(monkeypatch, 1)
+    store.journal({"step": "run", "subject": "ab-cd"})
+
+    def said() -> tuple[bool, bool]:
+        text = client.get("/moves").text
+        copied_unknown = "Copied of what moves now</dt><dd>unknown</dd></div>" in text.replace("\n", "")
+        return copied_unknown, "What it must exceed is unknown;" in text
+
+    assert said() == (False, False)
+    # What was read before a run began is of another move.
+    store.journal({"run_id": "r2", "step": "run", "subject": "ab-cd", "at_ms": TICK_MS + 1})
+    assert said() == (True, False)
+    clock.ms = TICK_MS + 3_600_000
+    assert said() == (True, True)
+    assert "/throttles?rate=" not in client.get("/moves").text
+
+
+def test_what_moves_can_be_cancelled_beside_a_run_that_was_interrupted(client: Client, store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10, partition()))
+    store.journal({"step": "run", "subject": "ab-cd"})
+    page = client.get("/moves").text
+    assert "No process of this machine carries it on" in page
+    assert "headroom reassign cancel --all --config orders.toml --execute" in page
 
 
 def test_a_run_that_nothing_carries_on_is_said_to_be_interrupted(client: Client, store: DashboardStore) -> None:

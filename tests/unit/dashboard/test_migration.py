@@ -79,7 +79,7 @@ def test_groups_that_could_not_be_listed_are_no_groups_that_have_read_all(store:
         (0, None, 0),
     ]
     text = paragraphs(blocks)[0].text
-    assert "; 1 group(s) have yet to read the origin (unknown of 3 partitions); " in text
+    assert "; 1 group has yet to read the origin (unknown of 3 partitions); " in text
     assert text.endswith("and retention 260,000 (unknown of 2 partitions).")
 
 
@@ -117,8 +117,8 @@ def test_a_sentence_sums_up_each_migration(store: DashboardStore) -> None:
     first, second = paragraphs(view(store))
     assert first.text == (
         "Migration m: 1 of 3 partitions have switched; the last of the others switches at 08:05:00 UTC, of 1 it is "
-        "unknown or never; 1 group(s) have yet to read the origin; 0 offsets are lost, a leader switch now would lose "
-        "120 (unknown of 1 partitions), and retention 260,000."
+        "unknown or never; 1 group has yet to read the origin; 0 offsets are lost, a leader switch now would lose "
+        "120 (unknown of 1 partition), and retention 260,000."
     )
     assert second.text.startswith("Migration n: 1 of 1 partitions have switched; no group is known to be left; ")
     assert (first.tone, second.tone) == (Tone.GOOD, Tone.GOOD)

@@ -147,7 +147,8 @@ class Replay:
         It counts for all that a leader sends of the partitions that are copied, and for all that new replicas receive.
         """
         hours = self._sent.shape[1]
-        sent, received = {}, {}
+        sent: dict[int, FloatArray] = {}
+        received: dict[int, FloatArray] = {}
         leads = np.zeros_like(self._sent)
         for assignment in batch.assignments:
             name, leader = assignment.name, self._leader[assignment.name]
