@@ -30,6 +30,7 @@ from headroom.dashboard.views.blocks import (
     Tone,
     stale,
 )
+from headroom.operations.evaluation import fresh_ms
 from headroom.schemas.tables import REPLICATION_LAG
 from headroom.schemas.text.amounts import clock_text, duration_text, moment_text
 
@@ -92,28 +93,36 @@ def lag(site: Site, address: Address) -> Sequence[Block]:
     )
     stale_after_s = site.watched(cluster).records_stale_after_s()
     of_then = stale("Lag was last read", tick_ms, site.shown_ms(address), stale_after_s)
-    rows = [_row(pair, frozen[pair.broker, pair.source_broker], is_stale=bool(of_then)) for pair in pairs]
+    rows = [_row(pair, frozen, is_stale=bool(of_then)) for pair in pairs]
+    if frozen is None:
+        text = f"Which gauges are frozen is unknown: there is no verdict of {moment_text(tick_ms)}, when lag was read."
+        of_then = [*of_then, Paragraph(text, Tone.UNKNOWN)]
     return [
         *of_then,
         _over_time(history, frozen_then, ticks),
-        _by_source(pairs, frozen, tick_ms),
+        _by_source(pairs, frozen or Counter(), tick_ms),
         DataTable("lag", "Replication lag by brokers", _COLUMNS, rows, "No broker fetches.", note),
     ]
 
 
-def _frozen_at(site: Site, cluster: str, tick_ms: int) -> Counter[tuple[int, int | None]]:
-    """Return how many gauges are frozen at a tick, by follower and source broker."""
-    replicas = site.moments.moment(cluster, tick_ms).replicas
+def _frozen_at(site: Site, cluster: str, tick_ms: int) -> Counter[tuple[int, int | None]] | None:
+    """Return how many gauges are frozen at a tick, by follower and source broker; None if no verdict says that."""
+    verdict_ms = site.moments.tick_at(cluster, tick_ms)
+    if verdict_ms is None or tick_ms - verdict_ms > fresh_ms(site.watched(cluster).settings):
+        return None
+    replicas = site.moments.moment(cluster, verdict_ms).replicas
     # One that is gone, or -1, is counted as that.
     known = (one for one in replicas if one.frozen and one.lag_gauge_offsets is not None)
     return Counter((one.adding_replica, one.leader) for one in known)
 
 
-def _row(pair: PairLag, frozen: int, *, is_stale: bool) -> Row:
-    state = "behind" if pair.behind else "unknown" if pair.unknown or pair.missing or frozen else "in step"
+def _row(pair: PairLag, frozen: Counter[tuple[int, int | None]] | None, *, is_stale: bool) -> Row:
+    of_pair = None if frozen is None else frozen[pair.broker, pair.source_broker]
+    is_unknown = pair.unknown or pair.missing or of_pair != 0
+    state = "behind" if pair.behind else "unknown" if is_unknown else "in step"
     # The table has 0 as the sum of no known gauge.
     known_sum = None if pair.greatest_lag_offsets is None else pair.lag_offsets
-    return {**vars(pair), "lag_offsets": known_sum, "frozen": frozen, "state": "unknown" if is_stale else state}
+    return {**vars(pair), "lag_offsets": known_sum, "frozen": of_pair, "state": "unknown" if is_stale else state}
 
 
 def _over_time(history: Sequence[FollowerLag], frozen_then: Mapping[tuple[int, int], int], ticks: TickRange) -> HeatMap:

@@ -246,6 +246,14 @@ class ClusterModel:
         """Whether a broker has a replica of which a rate is unknown, (B,)."""
         return self._has_replica_of(~self.rates_known)
 
+    @cached_property
+    def leads_unknown(self) -> BoolArray:
+        """Whether a broker leads a partition of which a rate is unknown, (B,). What it sends is then a lower bound."""
+        leads = np.zeros(len(self.brokers), dtype=np.bool_)
+        own = self.leader[~self.rates_known]
+        leads[own[own != NO_BROKER]] = True
+        return leads
+
     def _has_replica_of(self, partitions: BoolArray) -> BoolArray:
         """Return whether a broker has a replica of any of some partitions, (B,)."""
         has_replica = np.zeros(len(self.brokers), dtype=np.bool_)

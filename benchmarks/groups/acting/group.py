@@ -4,7 +4,8 @@
   its alert, drain a broker, cancel a running move, elect the preferred leaders, start a proposal of a balance cut at
   its third action.
 - ``dashboard_journal_differs``: rows of the journal that only the page or only the equal command has written, over all
-  tasks; times, numbers and ids aside.
+  tasks; times, numbers and ids aside. A step of a throttled list is a row for each of its entries: what ends between
+  two looks leaves it in one step.
 - ``dashboard_forged_changes``: forged, stale, repeated and cross-site requests that changed or began anything, of 51.
 - ``dashboard_kill_unfinished``: moves (`--moves`) whose page, worker and command got a ``kill -9`` at a random moment,
   and that were not done, or had left a throttle, after the page was started again and *Go on* was chosen.

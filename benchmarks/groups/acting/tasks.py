@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kafka import KafkaProducer
 from kafka.structs import TopicPartition as KafkaPartition
@@ -16,6 +16,7 @@ from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.acting.served_page import CountingBrowser, ServedPage
+from headroom.planning.reassignments.run.journal import StepKind
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.streaming.delta.query_table import query
 
@@ -28,6 +29,7 @@ _WAIT_S, _BEGIN_S = 120.0, 4.0
 # The page recommends no election from an old count of leaders. On a busy machine the first counts take minutes, and
 # those after them catch up slowly.
 _COUNTED_S = 900.0
+_COMPARED = ("command", "step", "state", "subject", "before", "after", "by")
 Row = tuple[str, ...]
 
 
@@ -137,12 +139,8 @@ class Tasks:
             raise failure(f"{command} has ended with {process.returncode}")
 
     def _rows(self, of_commands: Sequence[str]) -> Counter[Row]:
-        """Return the rows of the journal, without ids, numbers and times."""
-        columns = ("command", "step", "state", "subject", "before", "after", "by")
-        shown = ", ".join(f'"{column}"' for column in columns)
-        rows = query(self._bench.store, ACTION_JOURNAL.path, f"SELECT {shown} FROM data") or []
-        texts = (tuple(str(row[column]) for column in columns) for row in rows)
-        return Counter(row for row in texts if not of_commands or row[0] in of_commands)
+        rows = query(self._bench.store, ACTION_JOURNAL.path, "SELECT * FROM data") or []
+        return compared_rows(row for row in rows if not of_commands or row["command"] in of_commands)
 
     # The tasks: each from a page that is open.
 
@@ -232,6 +230,20 @@ class Tasks:
     def _crowd(self) -> None:
         """Put all replicas on two brokers."""
         self._place({name: [1 + name.partition % 2, 2 - name.partition % 2] for name in self._before})
+
+
+def compared_rows(rows: Iterable[Mapping[str, Any]]) -> Counter[Row]:
+    """Return rows of the journal without ids, numbers and times.
+
+    A step of a throttled list is a row for each of its entries: those of partitions that have ended between two looks
+    at the cluster are removed together, and what ends between two looks is a matter of time.
+    """
+    counted = Counter[Row]()
+    for row in rows:
+        is_list = row["step"] == StepKind.LIST.value
+        for after in str(row["after"]).split(",") if is_list else [row["after"]]:
+            counted[tuple(str({**row, "after": after}[column]) for column in _COMPARED)] += 1
+    return counted
 
 
 def write_records(bench: BenchCluster, topic: str, partitions: int, bytes_each: int) -> None:

@@ -273,13 +273,15 @@ class BalanceSearch:
     def _can_copy(self, partitions: IntArray, leader: IndexArray, leads: BoolArray, targets: IntArray) -> BoolArray:
         """Return whether leaders and targets have room for the throttle of a copy, or leaders are relieved of the lead.
 
-        What a leader sends to the followers that are there counts against the throttle, too.
+        What a leader sends to the followers that are there counts against the throttle, too. Of one that sends an
+        unknown amount, no room is known.
         """
         loads, least = self._loads.loads, self._least_throttles.take(partitions)
         room = (self._most_sent - loads[Resource.NETWORK_OUT])[leader]
         sent = self._model.followers.take(partitions) * self._model.rate_edges[0][0].take(partitions)
         relieved = leads & (room < 0)
-        can_send: BoolArray = (leader == NO_BROKER) | (least - sent <= room) | relieved
+        known = ~(self._model.leads_unknown & np.isfinite(self._most_sent))[leader]
+        can_send: BoolArray = (leader == NO_BROKER) | (known & (least - sent <= room)) | relieved
         return can_send & (least <= (self._most_received - loads[Resource.NETWORK_IN])[targets])
 
     def _cost(self, candidates: Candidates) -> FloatArray:

@@ -149,6 +149,7 @@ def test_lag_that_was_not_read_is_unknown(store: DashboardStore) -> None:
 
 
 def test_a_gauge_without_a_value_is_unknown_and_not_in_step(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
     store.lags((3, 1, "t", 0, None), (3, 1, "t", 1, 0), (4, 1, "t", 2, 0), (5, 1, "t", 3, None), (5, 1, "t", 4, 7))
     rows = table(lag(store.site(), at()), "lag").rows
     keys = ("broker", "state", "replicas", "behind", "unknown", "lag_offsets", "greatest_lag_offsets")
@@ -177,6 +178,7 @@ def test_no_known_gauge_has_neither_a_greatest_lag_nor_a_sum(store: DashboardSto
 # Five minutes: the history may be minutes behind.
 @pytest.mark.parametrize(("age_ms", "state"), [(300_000, "in step"), (300_001, "unknown")])
 def test_lag_that_is_not_written_any_more_is_not_in_step(store: DashboardStore, age_ms: int, state: str) -> None:
+    store.throttles(ENOUGH)
     store.lags((3, 1, "t", 0, 0))
     for now_ms, address in ((TICK_MS + age_ms, at()), (TICK_MS + 9_000_000, at(at=TICK_MS + age_ms))):
         blocks = lag(store.site(now_ms), address)
@@ -185,6 +187,17 @@ def test_lag_that_is_not_written_any_more_is_not_in_step(store: DashboardStore, 
         assert [text[:66] for text in said] == (
             ["Lag was last read 5 min before the moment that is shown, at 2027-0"] if state == "unknown" else []
         )
+
+
+@pytest.mark.parametrize(("before_ms", "is_known"), [(0, True), (30_000, True), (60_001, False)])
+def test_a_gauge_may_be_frozen_while_no_verdict_says_so(store: DashboardStore, before_ms: int, is_known: bool) -> None:
+    store.lags((3, 1, "t", 0, 0))
+    assert values(table(lag(store.site(), at()), "lag").rows, "frozen", "state") == [(None, "unknown")]
+    store.throttles(ENOUGH, tick_ms=TICK_MS - before_ms)
+    blocks = lag(store.site(), at())
+    assert values(table(blocks, "lag").rows, "frozen", "state") == [(0, "in step") if is_known else (None, "unknown")]
+    said = "Which gauges are frozen is unknown: there is no verdict of 2027-01-15 08:00:00 UTC, when lag was read."
+    assert [block.text for block in paragraphs(blocks)] == ([] if is_known else [said])
 
 
 def heat_maps(store: DashboardStore, **query: Any) -> tuple[HeatMap, HeatMap]:

@@ -201,6 +201,14 @@ def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:
     assert {a.target for a in propose(model, GOALS).actions} == {1}
 
 
+def test_a_leader_of_a_partition_of_unknown_rates_sends_no_copies_where_its_network_has_a_limit() -> None:
+    """Broker 1 has all replicas, and what it sends is known in part only."""
+    for capacity, senders in ((None, {0}), (1000.0 * MIB, set())):
+        states = brokers(3, network_out_bytes_per_s=capacity)
+        model = model_of(states, [[1]] * 24 + [[1]], [10.0 * MIB] * 24 + [NAN])
+        assert {a.source for a in propose(model, GOALS).actions} == senders
+
+
 @pytest.mark.parametrize("limits", [ProposalLimits(), ProposalLimits(elections_only=True)])
 def test_a_partition_of_unknown_size_is_elected_and_does_not_move(limits: ProposalLimits) -> None:
     """The size of 4 of the 8 partitions that broker 1 leads is unknown, so broker 2 takes no replica, but leads."""
