@@ -13,7 +13,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
-from benchmarks.fixtures.preferred_leaders import PREFERRED
+from benchmarks.fixtures.preferred_leaders import PREFERRED, is_led
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.acting.served_page import CountingBrowser, ServedPage
 from headroom.planning.reassignments.run.journal import StepKind
@@ -204,12 +204,23 @@ class Tasks:
         await_true(lambda: not self._served.is_changing(), _WAIT_S, "every run has ended")
         await_true(lambda: not admin.list_partition_reassignments(), _WAIT_S, "nothing moves")
         self._place(self._before)
-        admin.elect_leaders(PREFERRED, {_TOPIC: list(range(_PARTITIONS))}, raise_errors=False)
+        self._await_preferred(self._before)
 
     def _place(self, replicas: Mapping[KafkaPartition, list[int]]) -> None:
         admin = self._bench.admin
         admin.alter_partition_reassignments(dict(replicas))
         await_true(lambda: not admin.list_partition_reassignments(), _WAIT_S, "all replicas are placed")
+
+    def _await_preferred(self, replicas: Mapping[KafkaPartition, list[int]]) -> None:
+        """Have all partitions led by the first of their replicas."""
+        admin, ordered = self._bench.admin, [replicas[name] for name in sorted(replicas)]
+
+        def are_led() -> bool:
+            # It is refused while such a replica is out of sync.
+            admin.elect_leaders(PREFERRED, {_TOPIC: list(range(_PARTITIONS))}, raise_errors=False)
+            return is_led(admin.describe_topics([_TOPIC])[0]["partitions"], ordered)
+
+        await_true(are_led, _WAIT_S, "the preferred leaders lead")
 
     def _move_slowly(self) -> None:
         rows = {"topics": _TOPIC, "drain": "4", "throttle": _SLOW}
@@ -224,7 +235,7 @@ class Tasks:
         """Let every second partition be led by its second replica."""
         swapped = {name: own[::-1] for name, own in self._before.items() if name.partition % 2}
         self._place(swapped)
-        self._bench.admin.elect_leaders(PREFERRED, {_TOPIC: [name.partition for name in swapped]}, raise_errors=False)
+        self._await_preferred({**self._before, **swapped})
         self._place(self._before)
 
     def _crowd(self) -> None:
