@@ -154,6 +154,14 @@ def test_what_running_moves_still_copy_is_not_free_on_a_volume() -> None:
     assert [b.capacity.volumes_free_bytes for b in found[:2]] == [(70 * GB, 50 * GB), (70 * GB, 70 * GB)]
 
 
+def test_what_running_moves_still_copy_is_no_room_on_a_disk() -> None:
+    """Of 100 GB other files take 25, and one replica 10; another 40 GB are on their way there. That leaves 25."""
+    rows = [*topic("t", [[1]], size=10 * GB), *topic("u", [[2, 1]], size=40 * GB, adding=(1,))]
+    state = state_of([broker(1, total=100 * GB, free=65 * GB), broker(2)], rows)
+    found = observed_cluster(state, loads_of(state), SETTINGS).model.brokers[0]
+    assert found.capacity.disk_bytes == 75 * GB
+
+
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     state = state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]]))
     partly = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
