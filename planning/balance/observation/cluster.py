@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -314,12 +314,15 @@ def _taking_volumes(state: BrokerState) -> list[Volume]:
     return volumes_of(directory for directory in state.log_dirs if not (directory.offline or directory.cordoned))
 
 
-def _volumes_free_bytes(state: BrokerState, running: Iterable[RoomCopy]) -> tuple[float, ...] | None:
-    """Return what is free on each volume that takes replicas, beside what running moves copy there; None if unknown."""
+def _volumes_free_bytes(state: BrokerState, running: Collection[RoomCopy]) -> tuple[float, ...] | None:
+    """Return what is free on each volume that takes replicas, beside what running moves copy there; None if unknown.
+
+    A copy without a directory yet may come to any of them.
+    """
     volumes = _taking_volumes(state)
     if not volumes or any(volume.usable_bytes is None for volume in volumes):
         return None
-    return tuple(float(left) for left in BrokerRoom(state, running).left_by_path().values())
+    return tuple(float(left) for left in BrokerRoom(state, running).least_left_by_path().values())
 
 
 def _takes(state: BrokerState, running_bytes: float) -> str:
