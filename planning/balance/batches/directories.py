@@ -39,7 +39,7 @@ def with_directories(
     for broker, placed in sorted(by_broker.items()):
         moves = [move for _, move in sorted(placed, key=lambda both: both[0])]
         room = BrokerRoom(state.brokers[broker], running.get(broker, ()))
-        paths[broker] = _paths(moves, state.brokers[broker], room.left_by_path())
+        paths[broker] = _paths(moves, state.brokers[broker], room.least_left_by_path())
     named = tuple(broker for broker, found in paths.items() if found)
     return [_named(batch, paths) for batch in batches] if named else batches, named
 

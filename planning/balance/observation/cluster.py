@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -247,12 +247,13 @@ def _broker(
     loads: ObservedLoads,
     unknown_brokers: Collection[int],
     settings: BalanceSettings,
-    running: Iterable[RoomCopy],
+    running: Collection[RoomCopy],
 ) -> BalanceBroker:
+    running_bytes = sum(copy.size_bytes for copy in running)
     capacity = BrokerCapacity(
         settings.network_in_capacity,
         settings.network_out_capacity,
-        _disk_bytes(state, stored_bytes),
+        _disk_bytes(state, stored_bytes, running_bytes),
         settings.replica_capacity,
         _volumes_free_bytes(state, running),
     )
@@ -262,27 +263,33 @@ def _broker(
         capacity,
         state.alive,
         state.broker not in unknown_brokers,
-        _takes(state),
+        _takes(state, running_bytes),
         follower_reads_bytes_per_s=loads.follower_reads.get(state.broker, 0.0),
     )
 
 
-def _disk_bytes(state: BrokerState, stored_bytes: float) -> float | None:
+def _disk_bytes(state: BrokerState, stored_bytes: float, running_bytes: float) -> float | None:
     """Return what the log directories that are online can hold of Kafka's logs; None if unknown.
 
     It is the total, or, if other files take more than a tenth of the volumes, its replicas and the free bytes. Less is
     the reserve of the file system, and differs from broker to broker although their disks are alike. What cordoned
     directories have free is no room.
+
+    Args:
+        state: the broker.
+        stored_bytes: bytes of its replicas, those that are being copied included; NaN if unknown.
+        running_bytes: bytes of these that running moves still copy: they are free now, and will not be.
     """
-    total, free = _total_and_free(volumes_of(d for d in state.log_dirs if not d.offline))
+    total, now_free = _total_and_free(volumes_of(d for d in state.log_dirs if not d.offline))
+    free = now_free - running_bytes
     if not total > 0 or np.isnan(stored_bytes + free):
         return total if total > 0 else None
     capacity = total if stored_bytes + free >= OWN_VOLUME_RATIO * total else stored_bytes + free
-    spare = _spare_bytes(state) if any(directory.cordoned for directory in state.log_dirs) else 0.0
+    spare = _spare_bytes(state, running_bytes) if any(directory.cordoned for directory in state.log_dirs) else 0.0
     return min(capacity, (stored_bytes + spare) / LIMIT_RATIO) if spare > 0 else capacity
 
 
-def _spare_bytes(state: BrokerState) -> float:
+def _spare_bytes(state: BrokerState, running_bytes: float) -> float:
     """Return what a broker with cordoned log directories may take into its others; NaN if unknown.
 
     What leaves a cordoned directory makes no room in the others. So they keep as much free as cordoned ones use, and at
@@ -293,7 +300,7 @@ def _spare_bytes(state: BrokerState) -> float:
     online = volumes_of(directory for directory in state.log_dirs if not directory.offline)
     cordoned_total, cordoned_free = _total_and_free([v for v in online if not paths.intersection(v.paths)])
     total, free = _total_and_free(taking)
-    return free - float(np.maximum(cordoned_total - cordoned_free, total - LIMIT_RATIO * total))
+    return free - running_bytes - float(np.maximum(cordoned_total - cordoned_free, total - LIMIT_RATIO * total))
 
 
 def _total_and_free(volumes: Sequence[Volume]) -> tuple[float, float]:
@@ -307,19 +314,22 @@ def _taking_volumes(state: BrokerState) -> list[Volume]:
     return volumes_of(directory for directory in state.log_dirs if not (directory.offline or directory.cordoned))
 
 
-def _volumes_free_bytes(state: BrokerState, running: Iterable[RoomCopy]) -> tuple[float, ...] | None:
-    """Return what is free on each volume that takes replicas, beside what running moves copy there; None if unknown."""
+def _volumes_free_bytes(state: BrokerState, running: Collection[RoomCopy]) -> tuple[float, ...] | None:
+    """Return what is free on each volume that takes replicas, beside what running moves copy there; None if unknown.
+
+    A copy without a directory yet may come to any of them.
+    """
     volumes = _taking_volumes(state)
     if not volumes or any(volume.usable_bytes is None for volume in volumes):
         return None
-    return tuple(float(left) for left in BrokerRoom(state, running).left_by_path().values())
+    return tuple(float(left) for left in BrokerRoom(state, running).least_left_by_path().values())
 
 
-def _takes(state: BrokerState) -> str:
+def _takes(state: BrokerState, running_bytes: float) -> str:
     """Return why a broker takes no replicas; empty if it may."""
     if any(directory.offline for directory in state.log_dirs):
         return "a log directory is offline"
-    if any(directory.cordoned for directory in state.log_dirs) and not _spare_bytes(state) > 0:
+    if any(directory.cordoned for directory in state.log_dirs) and not _spare_bytes(state, running_bytes) > 0:
         return "cordoned"
     return ""
 
@@ -437,7 +447,10 @@ def _size_notes(model: ClusterModel) -> Iterator[str]:
     """Yield the partitions that fit in no log directory of a broker that takes replicas."""
     if not model.may_take.any():
         return
-    largest = model.largest_free[model.may_take].max()
+    disks = np.nan_to_num([(broker.capacity.disk_bytes or 0.0) * LIMIT_RATIO for broker in model.brokers])
+    single = np.array([len(broker.capacity.volumes_free_bytes or ()) == 1 for broker in model.brokers], dtype=np.bool_)
+    # What leaves a single volume makes room on it.
+    largest = np.maximum(model.largest_free, np.where(single, disks, 0.0))[model.may_take].max()
     too_large = np.flatnonzero(np.nan_to_num(model.size) > largest)
     if len(too_large):
         more = f" and {len(too_large) - 1:,} more" if len(too_large) > 1 else ""

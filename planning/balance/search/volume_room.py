@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from heapq import heapify, heapreplace
 from math import isinf
 
+import numpy as np
+
 from headroom.planning.balance.arrays import FloatArray, IntArray
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.search.actions import BalanceAction
@@ -23,7 +25,7 @@ class VolumeRoom:
         arrived: actions whose new replicas have arrived before, and stay.
 
     Attributes:
-        largest_bytes: largest replica for which each broker has room, (B,); infinity if its free bytes are unknown.
+        largest_bytes: largest replica for which each broker has room, (B,); infinity if its volumes are not counted.
         is_scarce: whether the volumes of any broker are counted.
     """
 
@@ -36,7 +38,9 @@ class VolumeRoom:
         # Heaps of the free bytes that are left, negative.
         self._left: dict[int, list[float]] = {}
         self._size = model.size
-        self.largest_bytes: FloatArray = model.largest_free.copy()
+        self.largest_bytes: FloatArray = np.full(len(model.brokers), np.inf)
+        counted = list(self._free)
+        self.largest_bytes[counted] = model.largest_free[counted]
         self.is_scarce = bool(self._free)
         for action in arrived if self.is_scarce else ():
             if action.copies:

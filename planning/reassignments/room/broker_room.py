@@ -204,6 +204,11 @@ class BrokerRoom:
         """Return the bytes that are left for copies whose directory the broker chooses, by the paths of a volume."""
         return {volume.paths: max(0, volume.left_bytes) for volume in self._volumes}
 
+    def least_left_by_path(self) -> dict[tuple[str, ...], int]:
+        """Return ``left_by_path`` wherever running copies of others go that have no directory yet."""
+        unnamed_bytes = self._unnamed_running_bytes
+        return {paths: max(0, left_bytes - unnamed_bytes) for paths, left_bytes in self.left_by_path().items()}
+
     def _shares(self) -> Iterator[tuple[_Volume, DirectoryShare, list[int]]]:
         """Yield what each volume gets of the copies whose directory the broker chooses.
 

@@ -222,7 +222,9 @@ class Checker:
         }
         self.stored = {n: sum(p.size for p in self.partitions if n in p.replicas) for n in brokers}
         self.limit = {n: 0.8 * self._capacity(n) for n in brokers}
-        self.largest = {n: max((v.free for v in b.volumes if v.is_open), default=0.0) for n, b in brokers.items()}
+        # What leaves one of several volumes makes no room on another. On a single one all that is free counts.
+        opened = {n: [v.free for v in b.volumes if v.is_open] for n, b in brokers.items()}
+        self.largest = {n: max(free, default=0.0) if len(free) != 1 else np.inf for n, free in opened.items()}
         self.free = {n: sum(v.free for v in b.volumes if v.is_open) for n, b in brokers.items()}
         self.broken = [self.uneven(replicas) for replicas in self.replicas]
 

@@ -172,6 +172,16 @@ def test_a_replica_goes_only_where_one_log_directory_has_room_for_it() -> None:
     assert len({action.target for action in moves}) == 2
 
 
+def test_on_a_single_disk_its_limit_is_the_room_and_not_what_was_free_before() -> None:
+    """What leaves makes room there, so the next proposal, which sees it as free, would move more."""
+    full, empty = (
+        propose(model_of(states, [[1]] * 24, [10.0 * MIB] * 24, size=[3e9] * 24), GOALS).actions
+        for states in (brokers(3, disk_bytes=100e9, volumes_free_bytes=(free,)) for free in (2e9, 90e9))
+    )
+    assert sum(action.copies for action in full) == 16
+    assert full == empty
+
+
 @pytest.mark.parametrize("sizes", [[3e9] * 24, [1e9, 3e9] * 12])
 def test_all_new_replicas_of_a_broker_find_room_on_its_volumes(sizes: list[float]) -> None:
     """Brokers 2 and 3 have room for one replica of 3 GB, or for three of 1 GB, on each of two volumes."""
