@@ -86,7 +86,8 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         has_late_writes=has_late_writes(reading),
         arriving_bytes_per_s=_arriving(reading),
         target_leader=reading.target_leader,
-        throttled_followers=reading.throttled_followers,
+        throttled_followers=known_offset(reading.throttled_followers),
+        reopened_end=agreed.reopened_end,
     )
 
 
