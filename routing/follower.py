@@ -151,10 +151,11 @@ class AgreementFollower:
         """Yield each cluster whose records count, with its metadata and an agreement on a topic there."""
         for own in self._own().values():
             split = split_of(own)
-            if split.is_in_use:
+            # While a nearer end offset is agreed, clients may be beyond the one before.
+            if split.is_in_use or split.reopened_end is not None:
                 yield "target", target, own
-            if split.is_in_use and not split.is_origin_over:
-                yield "origin", origin, own
+                if not split.is_origin_over:
+                    yield "origin", origin, own
 
     def _own(self) -> Mapping[TopicPartition, PartitionAgreement]:
         origin, target = self._clusters

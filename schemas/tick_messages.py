@@ -142,8 +142,10 @@ ROWS: dict[str, str] = {
         # Whether a router of the migration has dropped some of what earlier leaders had acknowledged to it.
         "incomplete_reports BOOLEAN, "
         # Leader of the partition on the target, and its followers that can fetch, if the leader's throttled list names
-        # it; 0: it does not; null: the list could not be read, or the partition is not there.
-        "target_leader INT, throttled_followers INT"
+        # it; 0: it does not; null: the list could not be read, none leads, or the partition is not there.
+        "target_leader INT, throttled_followers INT, "
+        # End offset with which the target was in use, while a nearer one is agreed; null: none is.
+        "reopened_end BIGINT"
     ),
     # One row per partition of the cluster.
     "leaders": (

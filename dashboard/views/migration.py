@@ -14,6 +14,7 @@ from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone, stale
 from headroom.dashboard.views.runs import carried_out_now
 from headroom.operations.evaluation import fresh_ms
+from headroom.planning.migration.agreement import is_withdrawable
 from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.planning.migration.progress.removal import known_readers_left, readers_left, unplaced_readers
 from headroom.schemas.keys import TopicPartition
@@ -132,7 +133,7 @@ def _commands(by_name: Mapping[str, Sequence[MigrationProgress]], config: str | 
         off = ["--off"] * is_shielded
         shield = changing_command(["migration shield", *named, *off], config)
         blocks.append(Commands(f"{lead} migration {name}", [shield]))
-        if any(partition.status == MigrationStatus.PLANNED for partition in own):
+        if any(is_withdrawable(partition.status, partition.reopened_end) for partition in own):
             cancel = changing_command(["migration cancel", *named], config)
             blocks.append(Commands(f"Withdraw what migration {name} has planned and not started", [cancel]))
     return blocks

@@ -162,6 +162,16 @@ def split_of(agreement: PartitionAgreement, origin_up: bool = True) -> Split:
     )
 
 
+def is_withdrawable(status: str, reopened_end: int | None) -> bool:
+    """Return whether a partition may leave its migration: no client can be at or beyond an end offset.
+
+    Args:
+        status: its status.
+        reopened_end: end offset with which the target was in use, while a nearer one is agreed; None otherwise.
+    """
+    return status == MigrationStatus.PLANNED and reopened_end is None
+
+
 def refused_change(before: PartitionAgreement | None, after: PartitionAgreement | None) -> str | None:
     """Return why an agreement must not be changed like this; None if it may.
 
@@ -194,12 +204,16 @@ def _refused_reopening(before: PartitionAgreement, after: PartitionAgreement) ->
     """Return why an end offset is not opened again like this, or not settled; None if it is."""
     if before.target_base_offset != after.target_base_offset:
         return "the target's base offset is fixed"
-    if after.ignore_origin or after.origin_closed or after.origin_end is not None:
+    # By the end offset that also those routers keep to which do not know the nearer one.
+    is_given_up = (
+        after.ignore_origin and after.status == MigrationStatus.AGED and after.end_offset == before.reopened_end
+    )
+    if (after.ignore_origin and not is_given_up) or after.origin_closed or after.origin_end is not None:
         return "the end offset is open, so that the origin is not left"
     if after.reopened_end is None:
-        is_settled = after.status == MigrationStatus.MIGRATING
         is_one_of_both = after.end_offset in (before.end_offset, before.reopened_end)
-        return None if is_settled and is_one_of_both else "the end offset is one of the two that routers keep to"
+        is_settled = is_given_up or (after.status == MigrationStatus.MIGRATING and is_one_of_both)
+        return None if is_settled else "the end offset is one of the two that routers keep to"
     known = before.reopened_end if _is_planned(before) else before.end_offset
     is_open = before.reopened_end is not None or before.status == MigrationStatus.MIGRATING
     if not is_open or before.ignore_origin or before.origin_closed or before.origin_end is not None:
@@ -240,8 +254,7 @@ def _is_planned(agreement: PartitionAgreement) -> bool:
 
 
 def _is_free(agreement: PartitionAgreement) -> bool:
-    """Return whether no client can be at or beyond an end offset."""
-    return _is_planned(agreement) and agreement.reopened_end is None
+    return is_withdrawable(agreement.status, agreement.reopened_end)
 
 
 def _clusters_and_ids(agreement: PartitionAgreement) -> tuple[str | None, ...]:

@@ -180,12 +180,13 @@ class PartitionRoute:
             kept: list[RoutedFuture] = []
             for future in held:
                 (kept if future.answer.value.offset < self._kept_below else self._beyond).append(future)
-            # Once the target is in use, what follows a moved record goes there too.
+            # Once the target is in use, what follows a moved record goes there too. What is held at a nearer end offset
+            # follows none, and the origin has room for it if that is given up.
             self._stopped = (
                 self._closed
                 or bool(self._beyond)
                 or _is_straight(split)
-                or (self._stopped and split is not None and split.is_in_use)
+                or (self._has_moved and split is not None and split.is_in_use)
             )
             done = self._keep(kept)
             done += self._advance()

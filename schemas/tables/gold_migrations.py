@@ -67,6 +67,11 @@ MIGRATION_PROGRESS = Table(
             "target",
         ),
         ("group_count", "INT", "consumer groups of the partition; null: they could not be listed"),
+        (
+            "reopened_end",
+            "BIGINT",
+            "end offset with which the target was in use, while a nearer one is agreed; null: none is",
+        ),
     ),
 )
 

@@ -12,6 +12,7 @@ from headroom.alerts.inputs.migrations import ArrivingWrites, MigrationInputs
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.keys import Role, TopicPartition
 from headroom.schemas.text.amounts import clock_text, rate_text
@@ -140,7 +141,7 @@ class ThrottleAtRisk(Rule):
         unread = {
             partition.migration
             for partition in partitions
-            if partition.left_offsets is None or partition.target_name is None
+            if partition.left_offsets is None or partition.target_name is None or _is_list_unread(partition)
         }
         return {
             subject
@@ -233,6 +234,12 @@ def _of_evidence(leader: ThrottleStatus, migrations: MigrationInputs) -> Iterato
         more = progress.write_bytes_per_s - (partition.write_bytes_per_s or 0.0)
         if more > 0:
             yield progress.migration, ArrivingWrites(more, partition.followers, progress.switch_eta_s)
+
+
+def _is_list_unread(partition: MigrationProgress) -> bool:
+    """Return whether a leader's list could not be read; a collector of an earlier version names no leader."""
+    is_unread = partition.target_leader is not None and partition.throttled_followers is None
+    return is_unread and bool(partition.left_offsets)
 
 
 def _switch_ms(arrival: _Arrival, tick_ms: int) -> int | None:

@@ -187,6 +187,7 @@ def _migration(tick_ms: int) -> dict[str, Any]:
         "incomplete_reports": False,
         "target_leader": 1,
         "throttled_followers": 2,
+        "reopened_end": None,
     }
 
 

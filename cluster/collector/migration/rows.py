@@ -22,6 +22,7 @@ _AGREED = (
     *("topic", "partition", "migration", "number", "status", "method", "end_offset", "target_base_offset"),
     *("ignore_origin", "origin_end", "shielded", "origin_cluster_id", "target_cluster_id", "origin_topic_id"),
     *("target_topic_id", "origin_position", "origin_offsets_per_s", "origin_read_ms", "sealed_ms"),
+    "reopened_end",
 )
 _agreed_values = attrgetter(*_AGREED)
 _IN_ORDER = attrgetter("topic", "partition", "origin_cluster_id")

@@ -28,9 +28,9 @@ def add_throttles(rows: Iterable[dict[str, Any]], snapshot: Snapshot) -> None:
 
 
 def _throttled_followers(partition: Partition, snapshot: Snapshot) -> int | None:
-    """Return the followers that the leader's throttle counts; None if its list could not be read."""
+    """Return the followers that the leader's throttle counts; None if its list could not be read, or none leads."""
     listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic)).leader
-    if listed is None:
+    if listed is None or partition.leader is None:
         return None
     if partition.leader not in listed:
         return 0

@@ -14,10 +14,11 @@ from headroom.operations.migration.running.agreements import (
     require_partitions,
 )
 from headroom.operations.progress import OnText
+from headroom.planning.migration.agreement import is_withdrawable
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationStatus, PartitionAgreement
+from headroom.schemas.migrations import PartitionAgreement
 
 
 @dataclass(frozen=True)
@@ -107,15 +108,12 @@ def cancel_migration(settings: Settings, migration: str, execute: bool, on_note:
     """
 
     def change(own: OwnAgreements) -> MigrationChange:
-        is_free = {
-            name: one.status == MigrationStatus.PLANNED and one.reopened_end is None for name, one in own.items()
-        }
-        planned = {name: None for name in own if is_free[name]}
+        planned = {name: None for name, one in own.items() if is_withdrawable(one.status, one.reopened_end)}
         refused = {
             name: f"is {one.status}{'' if one.reopened_end is None else ' again'}: clients may have passed its end "
             "offset, and their offsets count on from there"
             for name, one in own.items()
-            if not is_free[name]
+            if name not in planned
         }
         return MigrationChange(migration, own, planned, refused)
 

@@ -20,13 +20,13 @@ def step_line(before: PartitionAgreement, after: PartitionAgreement) -> str:
     if after.reopened_end is not None:
         what = f"end offset {end} is to be agreed instead of {after.reopened_end:,}, agreement {after.number}"
         return f"{after.name}: {before.status} -> {after.status}, {what}"
+    ignored = ", origin ignored" if after.ignore_origin and not before.ignore_origin else ""
     if before.reopened_end is not None and after.end_offset == before.reopened_end:
-        return f"{after.name}: {before.status} -> {after.status}, end offset {end} as before: the log got so far"
+        return f"{after.name}: {before.status} -> {after.status}, end offset {end} as before{ignored}"
     if before.status == after.status:
         what = f"origin ends at {after.origin_end:,}" if after.origin_end != before.origin_end else "agreed again"
         if after.origin_closed and not before.origin_closed:
             what = "routers leave the origin, which has lost records"
-        ignored = ", origin ignored" if after.ignore_origin and not before.ignore_origin else ""
         return f"{after.name}: {what}, end offset {end}, agreement {after.number}{ignored}"
     base = ""
     if before.status == MigrationStatus.PLANNED and after.target_base_offset is not None:

@@ -68,14 +68,6 @@ class LogRetention:
                 self._kept_now_s = max(0.0, limit_ms / 1000 - newest_age_s)
             self._kept_s = self._kept_now_s if end_offset <= log.end else reached_in_s + limit_ms / 1000
 
-    def kept_s(self) -> float | None:
-        """Return ``ReaderRetention.kept_s`` of a reader that is at the log start; None if never or unknown."""
-        rules, log, end_offset = self._rules, self._log, self._end_offset
-        if log.start is None or log.end is None or end_offset is None or rules is None or not rules.deletes():
-            return None
-        is_limited = rules.retention_ms is not None and rules.retention_ms >= 0 and rules.retention_bytes is not None
-        return self._kept_s if is_limited and log.start < end_offset else None
-
     def of_reader(self, committed: int, read_offsets_per_s: float | None) -> ReaderRetention:
         """Return what it does to a reader that goes on at its rate.
 

@@ -74,7 +74,7 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         at_risk_offsets=_at_risk(reading),
         mirror_lag_offsets=lag,
         mirror_eta_s=mirror_eta_s,
-        kept_s=None if start is None else retention.kept_s(),
+        kept_s=None if start is None else retention.of_reader(start, None).kept_s,
         acks=min(reading.acks, key=_acks_rank) if reading.acks else None,
         min_insync_replicas=None if rules is None else rules.min_insync_replicas,
         unclean_elections=None if rules is None else rules.unclean_elections,
@@ -86,7 +86,8 @@ def _numbers(reading: MigrationReading) -> MigrationProgress:
         has_late_writes=has_late_writes(reading),
         arriving_bytes_per_s=_arriving(reading),
         target_leader=reading.target_leader,
-        throttled_followers=reading.throttled_followers,
+        throttled_followers=known_offset(reading.throttled_followers),
+        reopened_end=agreed.reopened_end,
     )
 
 

@@ -235,6 +235,7 @@ def _agreement(row: Row, routers: tuple[str, ...]) -> PartitionAgreement:
         get("origin_offsets_per_s"),
         get("origin_read_ms"),
         get("sealed_ms"),
+        reopened_end=get("reopened_end"),
     )
 
 

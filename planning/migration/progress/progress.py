@@ -114,6 +114,7 @@ class MigrationProgress:
             per second.
         target_leader: leader of the partition on the target; None if unknown.
         throttled_followers: its followers that its throttle counts; None if unknown.
+        reopened_end: end offset with which the target was in use, while a nearer one is agreed; None otherwise.
     """
 
     topic: str
@@ -147,6 +148,7 @@ class MigrationProgress:
     arriving_bytes_per_s: float | None = None
     target_leader: int | None = None
     throttled_followers: int | None = None
+    reopened_end: int | None = None
 
     def evaluated(self, removable: bool | None, verdict: MigrationVerdict, reason: str) -> MigrationProgress:
         """Return these numbers with what follows from them.

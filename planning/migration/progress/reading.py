@@ -16,7 +16,6 @@ _NO_LOG = LogOffsets()
 SLIP_RATIO = 0.5
 _STATUSES = {status.value: status for status in MigrationStatus}
 _METHODS = {method.value: method for method in MigrationMethod}
-_COPIED = frozenset(method.value for method in METHODS_WITH_COPIES)
 
 
 # Not frozen, and never changed: a tick has tens of thousands, and a frozen one takes five times as long to make.
@@ -77,9 +76,6 @@ class MigrationReading:
         has_incomplete_reports: whether a router has dropped some of what earlier leaders had acknowledged to it.
         target_leader: leader of the partition on the target; None if unknown.
         throttled_followers: its followers that its throttle counts; None if unknown.
-        status: status of the partition.
-        method: how records and readers get to the target.
-        is_copied: whether a mirror or a link copies the records.
         last_origin_end: offset at which readers leave the origin: E, or where a log ends that lost records below; None
             if unknown.
         switch_in_s: seconds until the origin's log gets to its last end; None if never or unknown.
@@ -118,9 +114,6 @@ class MigrationReading:
     throttled_followers: int | None = None
     # These follow from the others, once: a tick may have tens of thousands of partitions, and each of their rules and
     # groups asks for them.
-    status: MigrationStatus = field(init=False, repr=False, compare=False)
-    method: MigrationMethod = field(init=False, repr=False, compare=False)
-    is_copied: bool = field(init=False, repr=False, compare=False)
     last_origin_end: int | None = field(init=False, repr=False, compare=False)
     switch_in_s: float | None = field(init=False, repr=False, compare=False)
     newest_age_s: float | None = field(init=False, repr=False, compare=False)
@@ -128,8 +121,6 @@ class MigrationReading:
 
     def __post_init__(self) -> None:
         agreed = self.agreement
-        self.status, self.method = _STATUSES[agreed.status], _METHODS[agreed.method]
-        self.is_copied = agreed.method in _COPIED
         end, origin_end = known_offset(agreed.end_offset), known_offset(agreed.origin_end)
         last = end if end is None or origin_end is None else min(end, origin_end)
         self.last_origin_end = last
@@ -140,6 +131,21 @@ class MigrationReading:
     def age_s(self, timestamp_ms: int | None) -> float | None:
         """Return the age of a record by its timestamp, seconds; None if that is unknown."""
         return None if timestamp_ms is None else max(0.0, (self.now_ms - timestamp_ms) / 1000)
+
+    @property
+    def status(self) -> MigrationStatus:
+        """Status of the partition."""
+        return _STATUSES[self.agreement.status]
+
+    @property
+    def method(self) -> MigrationMethod:
+        """How records and readers get to the target."""
+        return _METHODS[self.agreement.method]
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether a mirror or a link copies the records."""
+        return self.method in METHODS_WITH_COPIES
 
     @property
     def missing_routers(self) -> tuple[str, ...]:

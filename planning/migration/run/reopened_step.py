@@ -56,7 +56,8 @@ def reopened_step(
     """Return the next step of a partition whose end offset is open again.
 
     If producers write on, another nearer end offset is agreed. If they get to the one before, or if a record is on the
-    target, that one holds.
+    target, that one holds. If the origin is given up, that is one step with it: in between, routers would acknowledge
+    what they hold, and nobody would read it there.
 
     Args:
         agreement: what was agreed about it.
@@ -69,7 +70,8 @@ def reopened_step(
     settled = replace(agreement, status=MigrationStatus.MIGRATING.value, end_offset=before, reopened_end=None)
     if not seen.is_origin_up:
         # It is given up by the end offset that holds for every router.
-        return RunStep(settled) if terms.ignore_origin and seen.is_origin_down else RunStep(waits_for=NO_ANSWER)
+        left = replace(settled, status=MigrationStatus.AGED.value, ignore_origin=True)
+        return RunStep(left) if terms.ignore_origin and seen.is_origin_down else RunStep(waits_for=NO_ANSWER)
     if seen.leader_end is None or seen.target.end is None:
         return RunStep(waits_for=LEADER_END if seen.leader_end is None else "the log end of the target")
     if seen.leader_end >= before or seen.target.end != agreement.target_base_offset:

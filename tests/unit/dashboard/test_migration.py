@@ -207,6 +207,12 @@ def test_its_commands_go_on_shield_and_withdraw_but_delete_nothing(store: Dashbo
     assert commands(view(store, at=TICK_MS)) == []
 
 
+def test_what_the_command_refuses_to_withdraw_has_no_button(store: DashboardStore) -> None:
+    """Its end offset is open again: a client may be beyond the one before."""
+    store.migrations(progress(0, status="planned", reopened_end=900_000))
+    assert not any("migration cancel" in command for command in commands(view(store)))
+
+
 def test_a_shielded_migration_can_be_read_again(store: DashboardStore) -> None:
     store.migrations(unread())
     assert "headroom migration shield --name m --off --config orders.toml --execute" in commands(view(store))

@@ -771,3 +771,50 @@ def test_a_producer_that_has_moved_a_record_agrees_to_no_nearer_end(stage: Stage
     stage.agree(agreement(status="migrating", end_offset=1, number=2))
     router.routed.follow()
     assert stage.agreed() == {"writer": 2}
+
+
+def test_records_held_at_a_nearer_end_go_to_the_origin_if_the_one_before_holds(stage: Stage) -> None:
+    """E is 10 again, and the log ends at 2: on the target, what is behind would say that the origin was at its end."""
+    router = migrating(stage, 10)
+    stage.agree(agreement(end_offset=1, reopened_end=10, number=2))
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    futures += send(router, b"c")
+    stage.agree(agreement(status="migrating", end_offset=10, number=2))
+    router.routed.follow()
+    assert not router.target.waiting[P0]
+    futures += send(router, b"d")
+    answer(router, 2)
+    assert offsets(futures) == [0, 1, 2, 3]
+    assert stage.origin.values(TOPIC) == [b"a", b"b", b"c", b"d"]
+
+
+def test_records_held_at_a_nearer_end_go_to_the_target_if_the_origin_is_given_up(stage: Stage) -> None:
+    """Acknowledged on the origin, which nobody reads any more, they would be lost."""
+    stage.target.logs[P0] += [Stored(b"", b"before")] * 3
+    router = migrating(stage, 10)
+    stage.agree(agreement(end_offset=1, reopened_end=10, number=2))
+    router.routed.follow()
+    futures = send(router, b"a", b"b")
+    answer(router, 2)
+    futures += send(router, b"c")
+    stage.agree(agreement(status="aged", ignore_origin=True, end_offset=10, number=2))
+    router.routed.follow()
+    while router.target.answer(P0):
+        pass
+    assert stage.target.values(TOPIC)[3:] == [b"b", b"c"]
+    assert offsets(futures) == [0, 10, 11]
+
+
+@pytest.mark.parametrize("side", ["origin", "target"])
+def test_a_cluster_that_took_the_place_of_another_is_noticed_while_a_nearer_end_is_agreed(
+    stage: Stage, side: str
+) -> None:
+    router = migrating(stage, 10)
+    stage.agree(agreement(end_offset=1, reopened_end=10, number=2))
+    router.routed.follow()
+    getattr(stage, side).cluster_id = "third"
+    router.routed._follower._next_compare = 0.0
+    with pytest.raises(HeadroomError, match=f"the {side} of orders-0: is the cluster third now"):
+        router.routed.follow()

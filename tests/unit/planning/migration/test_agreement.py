@@ -140,6 +140,7 @@ def test_nothing_starts_that_a_router_does_not_know_or_that_the_log_has_passed(
         (OPEN, {**OPEN, "shielded": True}),
         (OPEN, {"status": "migrating", "end_offset": 5, "number": 2}),
         (OPEN, {"status": "migrating", "number": 2}),
+        (OPEN, {"status": "aged", "ignore_origin": True, "number": 2}),
     ],
 )
 def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any]) -> None:
@@ -177,6 +178,10 @@ def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any])
         (OPEN, {**OPEN, "reopened_end": 11}, "nearer"),
         (OPEN, {**OPEN, "target_base_offset": 4}, "base offset is fixed"),
         (OPEN, {**OPEN, "ignore_origin": True}, "not left"),
+        (OPEN, {"status": "migrating", "ignore_origin": True, "number": 2}, "not left"),
+        (OPEN, {"status": "aged", "ignore_origin": True, "end_offset": 5, "number": 2}, "not left"),
+        (OPEN, {**OPEN, "status": "aged", "ignore_origin": True, "end_offset": 10}, "for routers"),
+        (OPEN, {"status": "aged", "number": 2}, "one of the two"),
         ({}, OPEN, "not opened again"),
         ({"status": "migrated"}, OPEN, "not opened again"),
         ({"status": "migrating", "origin_closed": True}, OPEN, "not opened again"),
@@ -211,7 +216,9 @@ AGREEMENTS = st.builds(
 
 @given(AGREEMENTS, AGREEMENTS)
 def test_once_the_target_is_in_use_client_offsets_never_jump(before: Any, after: Any) -> None:
-    if before.status != "planned" and before.end_offset is not None and refused_change(before, after) is None:
+    # None is in use with an end that is open again.
+    is_in_use = before.status != "planned" and before.reopened_end is None
+    if is_in_use and before.end_offset is not None and refused_change(before, after) is None:
         if after.reopened_end is not None:
             # What is agreed next is the nearer one, or this one again.
             assert (after.reopened_end, after.target_base_offset) == (before.end_offset, before.target_base_offset)

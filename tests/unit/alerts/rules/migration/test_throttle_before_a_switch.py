@@ -102,6 +102,15 @@ def test_an_alert_goes_on_while_its_migration_is_unknown() -> None:
     assert assess(unread(migration="n"), active_resources=ACTIVE) == Assessment()
 
 
+def test_an_alert_goes_on_while_a_list_of_throttled_replicas_cannot_be_read() -> None:
+    unread_list = placed(7, None)
+    assert assess(unread_list, active_resources=ACTIVE).keep_firing == set(ACTIVE)
+    assert assess(placed(7, 0), active_resources=ACTIVE) == Assessment()
+    assert assess(replace(unread_list, left_offsets=0), active_resources=ACTIVE) == Assessment()
+    # A collector of an earlier version: the alert would never end.
+    assert assess(progress(7), active_resources=ACTIVE) == Assessment()
+
+
 def placed(number: int, followers: int | None = 2, **more: Any) -> MigrationProgress:
     """A partition that broker 2 leads on the target, to which 0.1 MB/s come."""
     here = {"target_leader": 2, "throttled_followers": followers, "arriving_bytes_per_s": 0.1 * MB}

@@ -40,9 +40,9 @@ def test_the_throttle_of_a_leader_counts_followers_of_partitions_that_its_list_n
     assert added(config) == expected
 
 
-def test_a_partition_without_a_leader_or_that_is_not_there_is_not_counted() -> None:
+def test_of_a_partition_without_a_leader_or_that_is_not_there_it_is_unknown_what_counts_it() -> None:
     everything = TopicConfig("*", "*", False)
-    assert added(everything, partition=1) == (None, 0)
+    assert added(everything, partition=1) == (None, None)
     assert added(everything, partition=7) == (None, None)
     assert added(everything, topic="old", target_topic="orders") == (1, 1)
     # A mirror may have another name than its origin.

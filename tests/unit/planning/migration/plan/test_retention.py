@@ -13,7 +13,6 @@ from headroom.planning.migration.readings import LogOffsets, TopicRules
 
 HOUR_MS = 3_600_000
 LOG = LogOffsets(0, 100_000, 100_000)
-NUMBERS = st.none() | st.integers(-1, 5)
 
 
 def rules(
@@ -120,18 +119,3 @@ def test_the_retention_that_is_enough_is_and_the_present_one_was_not(
         assert (lost.lost_offsets or 0) > 0
         assert lost.enough_retention_ms > retention_ms
         assert found(rules(lost.enough_retention_ms), committed, rate, age_s=age_s).lost_offsets == 0
-
-
-@given(
-    st.none() | st.builds(TopicRules, st.sampled_from([None, "delete", "compact"]), NUMBERS, NUMBERS),
-    st.builds(LogOffsets, NUMBERS, NUMBERS, NUMBERS),
-    st.none() | st.floats(0, 100),
-    NUMBERS,
-    st.none() | st.floats(0, 100),
-)
-def test_how_long_a_log_is_kept_is_that_of_a_reader_at_its_start(
-    own: TopicRules | None, log: LogOffsets, age_s: float | None, end: int | None, reached_s: float | None
-) -> None:
-    retention = LogRetention(own, log, age_s, end, reached_s)
-    if log.start is not None:
-        assert retention.kept_s() == retention.of_reader(log.start, None).kept_s

@@ -494,3 +494,4 @@ def test_what_comes_with_the_switch_is_what_nothing_copies_yet(
     found = migration_progress(reading({"method": method}, **rates))
     assert (found.arriving_bytes_per_s, found.target_leader, found.throttled_followers) == (arriving, 2, 1)
     assert migration_progress(reading({"method": method})).arriving_bytes_per_s is None
+    assert migration_progress(reading({"method": method}, throttled_followers=-1)).throttled_followers is None

@@ -67,6 +67,14 @@ def test_a_row_says_that_reports_are_incomplete_and_one_of_an_earlier_collector_
     assert incomplete.leader_epoch == ROW["origin"]["leader_epoch"]
 
 
+def test_a_row_has_an_end_that_is_open_again_and_one_of_an_earlier_collector_does_not() -> None:
+    opened = reading_of_row({**ROW, "status": "planned", "end_offset": 1_500, "reopened_end": 2_000}, TICK_MS)
+    earlier = reading_of_row({name: value for name, value in ROW.items() if name != "reopened_end"}, TICK_MS)
+    assert opened is not None
+    assert earlier is not None
+    assert (migration_progress(opened).reopened_end, migration_progress(earlier).reopened_end) == (2_000, None)
+
+
 def test_a_missing_router_has_not_agreed() -> None:
     reading = reading_of_row({**ROW, "status": "planned", "routers": ["a", "b"], "missing_routers": ["b"]}, TICK_MS)
     assert reading is not None
