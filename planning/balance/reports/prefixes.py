@@ -25,7 +25,8 @@ class PrefixPrice:
         copied_replicas: replicas that they copy.
         batches: number of their batches.
         duration_s: time of their batches one after another, with readings and pauses of a run, seconds; None if they
-            never end. It is rough: bytes / (throttle - required rate), except for the prefix that is chosen.
+            never end. It is rough: bytes / (throttle - required rate), with the room for a throttle that batches of all
+            actions have, except for the prefix that is chosen.
     """
 
     actions: int

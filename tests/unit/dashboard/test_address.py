@@ -25,7 +25,7 @@ REFUSED = [
     ("page=one", "page=one", "valid integer"),
     ("page=", "page=", "valid integer"),
     ("page=100001", "page=100001", "less than or equal to 100000"),
-    ("color=red", "color", "not a key of an address. There are: cluster, at, span"),
+    ("color=red", "color", "not a key of an address. There are: cluster, at, until, span"),
     (f"at={BEFORE_2001_MS}", f"at={BEFORE_2001_MS}", "greater than or equal to 1000000000000"),
     (f"at={YEAR_3000_MS}", f"at={YEAR_3000_MS}", "less than or equal to 7258118400000"),
     ("at=2027-01-15", "at=2027-01-15", "valid integer"),

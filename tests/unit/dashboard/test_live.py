@@ -267,7 +267,7 @@ def test_a_page_gets_its_parts_and_then_those_that_change(
         assert reader.headers["x-accel-buffering"] == "no"
         assert {"no-cache", "no-transform"} <= set(reader.headers["cache-control"].split(", "))
         assert reader.text.startswith("retry: 2000\n\n")
-        assert reader.messages[0]["regions"].keys() == {"said", "headline", "content"}
+        assert reader.messages[0]["regions"].keys() == {"said", "headline", "views", "times", "content"}
         assert reader.messages[0]["now_ms"] == TICK_MS
         assert reader.messages[1]["regions"] == {}
         seen = len(reader.messages)

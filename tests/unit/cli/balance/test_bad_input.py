@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -227,6 +229,7 @@ def test_a_file_that_is_no_state(text: str, rule: str, tmp_path: Path) -> None:
 def test_loads_that_do_not_fit_their_partitions(tmp_path: Path) -> None:
     file = Path(saved(tmp_path, skewed()))
     found = json.loads(file.read_text())
-    for name, wrong in (("read_bytes_per_s", [1.0]), ("requests_per_s_by_hour", [[1.0] * 6] * 2)):
+    one, six = (base64.b64encode(struct.pack(f"<{count}d", *[1.0] * count)).decode() for count in (1, 6))
+    for name, wrong in (("read_bytes_per_s", one), ("requests_per_s_by_hour", [six] * 2)):
         file.write_text(json.dumps({**found, "loads": {**found["loads"], name: wrong}}))
         assert "for 1 hours and 6 partitions" in error("--state", str(file))

