@@ -374,7 +374,8 @@ def test_a_command_is_stopped_whose_process_is_not_written_yet(
 ) -> None:
     action_id = changing(actions, program)
     process = store.path / "_actions" / action_id / "change" / "process.json"
-    until(process.exists)
+    # Before that it does not take Ctrl-C as a program does that has begun.
+    until(lambda: process.exists() and "one" in actions.read(action_id).output)
     aside = process.rename(process.with_name("aside"))
     later = threading.Timer(0.3, aside.rename, [process])
     later.start()
