@@ -197,7 +197,7 @@ def switching_tick(cluster: str, number: int, first_offset: int, size: dict[str,
     ends = {"log_end_offset": 100_000, "prev_log_end_offset": 80_000, "stable_offset": 100_000}
     times = {"read_ms": TICK_MS, "prev_read_ms": TICK_MS - 10_000}
     of_topic = {"topic": "orders", "target_topic": "orders", "end_offset": 700_000, "origin_size": size}
-    of_topic["origin_read_ms"] = None
+    of_topic |= {"origin_read_ms": None, "target_leader": 2, "throttled_followers": 2}
     migrating = ROW | of_topic | {"origin": ROW["origin"] | ends | times}
     sent = [
         message("brokers", 0, [broker(each, 5_600_000, 5_600_000) for each in (1, 2, 3)]),
