@@ -23,8 +23,7 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     elections: list[BalanceAction] = []
     moves: list[BalanceAction] = []
     late: list[BalanceAction] = []
-    changed = (np.sort(replicas, axis=1) != np.sort(model.replicas, axis=1)).any(axis=1) | (leader != model.leader)
-    own = np.flatnonzero(changed)
+    own = np.flatnonzero((replicas != model.replicas).any(axis=1) | (leader != model.leader))
     columns = own, model.replicas[own], replicas[own], model.leader[own], leader[own], model.size[own]
     racks = model.rack.tolist()
     for partition, before, after, led, leads, size in zip(*(column.tolist() for column in columns), strict=True):

@@ -151,7 +151,7 @@ class _Stage:
     def _copied_until(self, loads: ClusterLoads) -> BoolArray:
         """Return the brokers that give or take replicas on the way to another placement, (B,)."""
         rows = self.loads.replicas, loads.replicas
-        changed = np.flatnonzero((np.sort(rows[0], axis=1) != np.sort(rows[1], axis=1)).any(axis=1))
+        changed = np.flatnonzero((rows[0] != rows[1]).any(axis=1))
         same = rows[0][changed][:, :, None] == rows[1][changed][:, None]
         concerned = np.zeros(len(loads.model.brokers), dtype=np.bool_)
         concerned[rows[0][changed][~same.any(axis=2)]] = True
