@@ -73,7 +73,7 @@ class Program:
 
     def waits(self, waits: bool = True) -> None:
         file = self.folder / "wait"
-        file.touch() if waits else file.unlink()
+        file.touch() if waits else file.unlink(missing_ok=True)
 
     def makes(self) -> None:
         """Make something that can be carried out, where that is asked for."""

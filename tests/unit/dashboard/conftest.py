@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ def store(tmp_path: Path) -> DashboardStore:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return Program(tmp_path / "program")
+def program(tmp_path: Path) -> Iterator[Program]:
+    program = Program(tmp_path / "program")
+    yield program
+    program.waits(False)
 
 
 @pytest.fixture
