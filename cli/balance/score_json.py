@@ -106,5 +106,6 @@ def _changed_json(changed: ChangedCluster, cluster: BalanceCluster) -> dict[str,
         "broken_limits": [broken_json(broken) for broken in changed.broken_limits],
         "leaderless_partitions": changed.leaderless,
         "brokers_missing": changed.missing,
+        "unplaced_reads_bytes_per_s": changed.unplaced_reads_bytes_per_s,
         **card_json(changed.card, cluster),
     }

@@ -15,7 +15,7 @@ from headroom.planning.balance.goals.resource_goals import CapacityLimit, Resour
 from headroom.planning.balance.model import Resource
 from headroom.planning.balance.observation.cluster import ObservedCluster
 from headroom.planning.balance.reports.scorecard import BrokenGoal, Scorecard
-from headroom.schemas.text.amounts import percent_text
+from headroom.schemas.text.amounts import percent_text, rate_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -202,6 +202,11 @@ def _changed_lines(changed: ChangedCluster) -> Iterator[str]:
         yield f"{changed.leaderless:,} partitions lose their leader: no other replica is in sync."
     if changed.missing:
         yield f"{changed.missing:,} more brokers like the smallest one are needed to carry all loads within the limits."
+    if changed.unplaced_reads_bytes_per_s:
+        yield (
+            f"Consumers read {rate_text(changed.unplaced_reads_bytes_per_s)} from brokers that then have no replica, as "
+            "the closest one. Who sends that then is unknown: it counts nowhere below."
+        )
     balanced, counted = changed.card.is_balanced(), changed.card.model.is_counted
     yield f"{int((balanced & counted).sum())} of {int(counted.sum())} brokers are in band."
 

@@ -29,6 +29,8 @@ class ChangedCluster:
         broken_limits: hard goals that a broker no longer meets, and met before.
         leaderless: number of partitions that lost their leader.
         missing: number of brokers that are missing to carry all loads within the limits.
+        unplaced_reads_bytes_per_s: bytes that consumers read, as the closest replica, from brokers that have no replica
+            left. Who sends them then is unknown, so they count in no load after the changes.
     """
 
     changes: tuple[str, ...]
@@ -36,6 +38,7 @@ class ChangedCluster:
     broken_limits: tuple[BrokenGoal, ...]
     leaderless: int
     missing: int
+    unplaced_reads_bytes_per_s: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,4 +112,5 @@ def _effects(
     already = {(broken.goal, broken.broker) for broken in before.broken()}
     broken = [b for b in after.broken() if b.hard and (b.goal, b.broker) not in already]
     lost = int(np.count_nonzero(model.leader < 0) - np.count_nonzero(before.model.leader < 0))
-    return ChangedCluster(tuple(texts), after, tuple(broken), max(0, lost), brokers_missing(model))
+    reads, reads_after = (sum(b.follower_reads_bytes_per_s for b in m.brokers) for m in (before.model, model))
+    return ChangedCluster(tuple(texts), after, tuple(broken), max(0, lost), brokers_missing(model), reads - reads_after)

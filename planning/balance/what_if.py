@@ -1,4 +1,7 @@
-"""What a cluster would look like: brokers lost, added or drained, a topic grown. Each returns a model of its own."""
+"""What a cluster would look like: brokers lost, added or drained, a topic grown. Each returns a model of its own.
+
+What consumers read from a broker as the closest replica ends with its replicas.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def without_brokers(model: ClusterModel, brokers: Collection[int]) -> ClusterMod
     usable = in_sync & (replicas != NO_BROKER)
     heirs = np.where(usable.any(axis=1), replicas[np.arange(len(replicas)), usable.argmax(axis=1)], NO_BROKER)
     leader: IndexArray = np.where(leaderless, heirs, model.leader).astype(np.int32)
-    states = tuple(replace(b, alive=b.alive and not gone) for b, gone in zip(model.brokers, lost, strict=True))
+    states = tuple(
+        replace(b, alive=False, follower_reads_bytes_per_s=0.0) if gone else b
+        for b, gone in zip(model.brokers, lost, strict=True)
+    )
     return replace(model, brokers=states, replicas=replicas, in_sync=in_sync, leader=leader)
 
 
@@ -107,7 +113,8 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
         used /= np.maximum(used[:, model.is_counted].mean(axis=1, keepdims=True), _NOTHING)
         best = np.lexsort((((need / usual) @ used)[free], over[free]))[0]
         loads.move(np.array([partition]), source, int(free[best]))
-    states = tuple(replace(b, takes="drained") if b.broker == broker else b for b in model.brokers)
+    drained = replace(model.brokers[source], takes="drained", follower_reads_bytes_per_s=0.0)
+    states = tuple(drained if b.broker == broker else b for b in model.brokers)
     return replace(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
 
 

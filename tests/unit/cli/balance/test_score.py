@@ -160,6 +160,21 @@ def test_brokers_missing_and_partitions_without_a_leader(tmp_path: Path) -> None
     assert found("--state", saved(tmp_path, alone), "--what-if", "lose:1")["what_if"]["leaderless_partitions"] == 6
 
 
+@pytest.mark.parametrize(("change", "unplaced"), [("lose:2", 30.0 * MB), ("drain:2", 30.0 * MB), ("lose:1", 0.0)])
+def test_reads_of_the_closest_replica_that_a_change_ends_are_named(
+    change: str, unplaced: float, tmp_path: Path
+) -> None:
+    state = skewed()
+    file = saved(tmp_path, state, replace(loads_of(state), follower_reads={2: 30.0 * MB}))
+    values = found("--state", file, "--what-if", change)["what_if"]
+    assert values["unplaced_reads_bytes_per_s"] == unplaced
+    sent = {b["broker"]: b["loads"]["network_out"]["load"] for b in values["brokers"]}
+    # Without broker 1 it leads all, and sends consumers 60 MB/s besides.
+    assert sent[2] == (90.0 * MB if change == "lose:1" else 0.0)
+    said = "Consumers read 30.00 MB/s from brokers that then have no replica, as the closest one."
+    assert (said in output("--state", file, "--what-if", change)) == (unplaced > 0)
+
+
 @pytest.mark.parametrize(
     ("change", "counted"), [("lose-rack:a", 4), ("add:7@b", 7), ("add:7", 7), ("drain:4", 6), ("grow:orders=2", 6)]
 )
