@@ -204,8 +204,8 @@ def _changed_lines(changed: ChangedCluster) -> Iterator[str]:
         yield f"{changed.missing:,} more brokers like the smallest one are needed to carry all loads within the limits."
     if changed.unplaced_reads_bytes_per_s:
         yield (
-            f"Consumers read {rate_text(changed.unplaced_reads_bytes_per_s)} from brokers that then have no replica, as "
-            "the closest one. Who sends that then is unknown: it counts nowhere below."
+            f"Consumers read {rate_text(changed.unplaced_reads_bytes_per_s)} from brokers that then have no replica, "
+            "as the closest one. Who sends that then is unknown: it counts nowhere below."
         )
     balanced, counted = changed.card.is_balanced(), changed.card.model.is_counted
     yield f"{int((balanced & counted).sum())} of {int(counted.sum())} brokers are in band."
