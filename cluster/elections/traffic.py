@@ -12,7 +12,7 @@ took are divided evenly among the partitions whose log ends stand still.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
@@ -45,6 +45,7 @@ class Traffic:
         copied: bytes that reassignments copy per second, by broker and role; missing if unknown.
         read_from_followers: bytes per second that consumers read from a broker, as the closest replica, of topics of
             which it leads no partition; a broker of which none are known is missing.
+        read_from_followers_of: the same by topic, of all brokers together, as far as they count it by topic.
         counted: bytes per second that brokers count against their replication quotas, by broker and role; missing if
             they have no such gauge.
         cluster_written: write rate of all producers to all brokers; None if a broker was not measured.
@@ -59,6 +60,7 @@ class Traffic:
     copied: Mapping[BrokerRole, float] = field(default_factory=dict)
     counted: Mapping[BrokerRole, float] = field(default_factory=dict)
     read_from_followers: Mapping[int, float] = field(default_factory=dict)
+    read_from_followers_of: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,15 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
             reads[broker].append(complete[broker].read_rates(topic, names, own))
             requested |= complete[broker].request_rates(topic, names)
     others: dict[int, float] = {}
+    of_topics: dict[str, float] = defaultdict(float)
     for broker, by_topic in reads.items():
         from_leader, rest = complete[broker].all_reads(by_topic)
         read |= from_leader
-        others |= {broker: rest} if rest else {}
+        if not rest:
+            continue
+        others[broker] = rest
+        for topic, rate in complete[broker].reads_besides({name.topic for name in from_leader}):
+            of_topics[topic] += rate
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
     is_complete = bool(totals) and not unmeasured and len(known) == len(totals)
@@ -126,7 +133,8 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
         for role, meter in _COUNTED.items()
         if meter in metrics.gauges
     }
-    return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested, copied, counted, others)
+    total = sum(known) if is_complete else None
+    return Traffic(written, read, total, unmeasured, requested, copied, counted, others, of_topics)
 
 
 class _Interval:
@@ -205,6 +213,14 @@ class _Interval:
         if abs(rest) > _MOST_UNSEEN_RATIO * total:
             return own, max(0.0, rest)
         return {name: rate * total / topics for name, rate in own.items() if topics} or own, 0.0
+
+    def reads_besides(self, topics: Collection[str]) -> Iterator[tuple[str, float]]:
+        """Yield what consumers read of each topic that is not among these, bytes per second, where it is counted."""
+        meter = topic_consumed().meter
+        for counter in self._later.counters:
+            topic = counter.topic if counter.meter == meter else None
+            if topic is not None and topic not in topics and (rate := self.rate(counter)):
+                yield topic, rate
 
     def request_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the requests per second of a topic's partitions that the broker leads; none if they are unknown."""

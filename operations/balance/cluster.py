@@ -90,7 +90,7 @@ def _read(settings: Settings, progress: ProgressReceiver) -> tuple[ClusterState,
     state = with_log_dirs(measured, log_dirs.brokers)
     notes = [f"Broker {broker} was not measured: {reason}." for broker, reason in sorted(traffic.unmeasured.items())]
     notes += [f"{error.subject} {error.rule}." for error in log_dirs.errors.values()]
-    loads = observed_loads(state, history, traffic.read, traffic.requested)
+    loads = observed_loads(state, history, traffic.read, traffic.requested, traffic.read_from_followers_of)
     unmeasured = frozenset(traffic.unmeasured)
     return state, replace(loads, follower_reads=traffic.read_from_followers, unmeasured=unmeasured), notes
 

@@ -57,7 +57,8 @@ class ObservedLoads:
         requests: produce and fetch requests per second, of one reading, (P,).
         source: where the rates come from, as text for people.
         read_by_hour: bytes that consumers fetch per second by hour, (H, P); None without a history of them. Those of a
-            topic are divided by writes of the hour, and by what each leader sends of the topic in the reading.
+            topic are divided by writes of the hour, and by what each leader sends of the topic in the reading. What
+            ``follower_reads`` has of the topic is no part of them.
         requests_by_hour: produce and fetch requests per second by hour, (H, P); None without a history of them. Those
             of a topic are divided as in the reading.
         follower_reads: bytes per second that consumers read from brokers of topics of which these lead nothing, by
@@ -84,6 +85,7 @@ def observed_loads(
     history: LoadHistory,
     read_bytes_per_s: Mapping[TopicPartition, float],
     requests_per_s: Mapping[TopicPartition, float] = MappingProxyType({}),
+    follower_reads_of: Mapping[str, float] = MappingProxyType({}),
 ) -> ObservedLoads:
     """Return the rates of a state's partitions.
 
@@ -92,6 +94,8 @@ def observed_loads(
         history: rates by hour.
         read_bytes_per_s: bytes that consumers fetch per second, of one reading; a missing partition is unknown.
         requests_per_s: produce and fetch requests per second, of one reading; a missing partition is unknown.
+        follower_reads_of: bytes per second that consumers read, by topic, from brokers that lead nothing of it, of one
+            reading. The hours have them too, and they count for these brokers.
     """
     order = {name: number for number, name in enumerate(state.partitions)}
     read = np.array([read_bytes_per_s.get(name, np.nan) for name in order], dtype=np.float64)
@@ -108,6 +112,12 @@ def observed_loads(
         placed[:, [at for _, at in matches]] = rates[hours][:, [n for n, _ in matches]]
         return placed
 
+    def from_leaders(rates: FloatArray | None) -> FloatArray | None:
+        shares = _leader_shares(read, follower_reads_of, state)
+        if rates is None or not shares:
+            return rates
+        return rates * np.array([shares.get(name.topic, 1.0) for name in history.names])
+
     def of_state_if_known(rates: FloatArray | None, weights: FloatArray) -> FloatArray | None:
         if rates is None or not np.isfinite(rates).any():
             return None
@@ -123,9 +133,24 @@ def observed_loads(
         read,
         requests,
         source,
-        of_state_if_known(history.read_bytes_per_s, write * _reads_per_write(read, state)),
+        of_state_if_known(from_leaders(history.read_bytes_per_s), write * _reads_per_write(read, state)),
         of_state_if_known(history.requests_per_s, np.broadcast_to(requests, write.shape)),
     )
+
+
+def _leader_shares(read: FloatArray, follower_reads_of: Mapping[str, float], state: ClusterState) -> dict[str, float]:
+    """Return which part of what consumers read of a topic leaders send, 0 to 1, of topics that others send, too.
+
+    Where what leaders send is unknown in part, a topic is missing: all may be theirs.
+    """
+    if not follower_reads_of:
+        return {}
+    sent = dict.fromkeys(follower_reads_of, 0.0)
+    for rate, name in zip(read.tolist(), state.partitions, strict=True):
+        if name.topic in sent:
+            sent[name.topic] += rate
+    totals = {topic: own + follower_reads_of[topic] for topic, own in sent.items()}
+    return {topic: sent[topic] / total for topic, total in totals.items() if total > 0}
 
 
 def _reads_per_write(read: FloatArray, state: ClusterState) -> FloatArray:

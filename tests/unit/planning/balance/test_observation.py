@@ -266,6 +266,27 @@ def test_reads_of_an_hour_are_divided_by_what_each_leader_sends_and_each_partiti
     assert sent[Resource.NETWORK_OUT] == pytest.approx([60.0 * MB, 30.0 * MB])
 
 
+def test_what_followers_send_counts_once_also_where_the_hours_have_it() -> None:
+    """Of 60 MB/s of an hour broker 1 sends 20 as the leader, and broker 2 sends 40 as the closest replica."""
+    state = state_of([broker(1), broker(2)], topic("t", [[1, 2]] * 4, write_bytes_per_s=10.0 * MB))
+    names, written = list(state.partitions), np.full((2, 4), 10.0 * MB)
+    # The table divides what all brokers send of the topic.
+    history = LoadHistory(24, names, (10, 20), written, read_bytes_per_s=np.array([[15.0] * 4, [30.0] * 4]) * MB)
+    now = dict.fromkeys(names, 5.0 * MB)
+    loads = observed_loads(state, history, now, {}, {"t": 40.0 * MB})
+    assert loads.read_by_hour == pytest.approx(np.array([[5.0] * 4, [10.0] * 4]) * MB)
+    sent = ClusterLoads(
+        observed_cluster(state, replace(loads, follower_reads={2: 40.0 * MB}), replace(SETTINGS, percentile=0)).model
+    ).loads
+    # And one follower fetches what is written.
+    assert sent[Resource.NETWORK_OUT] == pytest.approx([60.0 * MB, 40.0 * MB])
+    # Other topics are as they were, and so is one of which it is unknown what leaders send.
+    for reads, sent_by_followers in ((now, {"u": 40.0 * MB}), ({names[0]: 5.0 * MB}, {"t": 40.0 * MB})):
+        other = observed_loads(state, history, reads, {}, sent_by_followers).read_by_hour
+        assert other is not None
+        assert other.sum(axis=1) == pytest.approx([60.0 * MB, 120.0 * MB])
+
+
 def test_reads_are_divided_whatever_the_ids_of_brokers_and_the_order_of_topics() -> None:
     """Of each topic broker 7 sends twice what is written, and the other one half of it; the table divides evenly."""
     large = 2_000_000_000
