@@ -163,8 +163,9 @@ def weigh_rest(
         return rest_of_proposal(cluster.to_change, goals, list(following.left.values()))
 
     rest = weighed()
-    if rest.unweighed:
-        # A partition whose leader switches between the two readings of a rate has none, and one in the next.
+    if rest.unweighed or rest.breaking:
+        # A partition whose leader switches between the two readings of a rate has none, and one in the next. And a
+        # burst is no load that lasts.
         rest = weighed()
     subject = f"{folder}, batch {following.number}"
     if rest.gone:
@@ -179,6 +180,11 @@ def weigh_rest(
     if rest.unweighed:
         rule = f"changes partitions of which a load is unknown: {partitions_text(rest.unweighed)}"
         raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
+    if rest.breaking:
+        named = ", ".join(f"{goal} of broker {broker}" for goal, broker in rest.breaking)
+        rule = f"would break limits, or break them further, because loads have changed: {named}"
+        remedy = f"If it was for a moment, run the same command again. Otherwise propose again: {_PROPOSE}."
+        raise HeadroomError(subject, rule, remedy)
     if not rest.is_worth_it:
         outside = f"{rest.outside_before:.3f} now, {rest.outside_after:.3f} after all that is left"
         rule = f"gains nothing any more: load outside of bands, in shares of the means, is {outside}"

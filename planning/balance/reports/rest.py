@@ -9,7 +9,7 @@ import numpy as np
 
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
-from headroom.planning.balance.scoring.goal_set import GoalSet, goal_holds
+from headroom.planning.balance.scoring.goal_set import GoalSet, goal_holds, goal_score
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.keys import TopicPartition
@@ -33,6 +33,8 @@ class RestOfProposal:
         copies: whether they copy any replica.
         closed: brokers that are to get replicas and take nothing now, or that are to lead and give leads away now.
         unweighed: partitions that are to move, or to be elected, and of which a load that goes with that is unknown.
+        breaking: hard goals that a broker does not hold after all batches that are left, and holds now or holds less
+            then: name of the goal, and id of the broker.
     """
 
     outside_before: float
@@ -44,6 +46,7 @@ class RestOfProposal:
     copies: bool
     closed: tuple[BalanceBroker, ...] = ()
     unweighed: tuple[TopicPartition, ...] = ()
+    breaking: tuple[tuple[str, int], ...] = ()
 
     @property
     def gains(self) -> bool:
@@ -97,8 +100,18 @@ def rest_of_proposal(
     unknown = sorted(state.broker for state in states if state.alive)
     then = ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader))
     outside_after, broken_after = _weight(bands, then)
-    closed, unweighed = tuple(_closed(model, final, new)), tuple(_unweighed(model, final, new))
-    return RestOfProposal(outside, outside_after, broken, broken_after, (), tuple(unknown), copies, closed, unweighed)
+    return RestOfProposal(
+        outside,
+        outside_after,
+        broken,
+        broken_after,
+        (),
+        tuple(unknown),
+        copies,
+        tuple(_closed(model, final, new)),
+        tuple(_unweighed(model, final, new)),
+        tuple(_breaking(bands, before, then)),
+    )
 
 
 def _closed(
@@ -133,6 +146,19 @@ def _leads(model: ClusterModel, partition: int, broker: int) -> bool:
     """Return whether a broker, by id, leads a partition."""
     leader = int(model.leader[partition])
     return leader != NO_BROKER and model.brokers[leader].broker == broker
+
+
+def _breaking(bands: GoalSet, before: ClusterLoads, then: ClusterLoads) -> Iterator[tuple[str, int]]:
+    """Yield the hard goals that a broker no longer holds then, or holds still less, with the id of the broker."""
+    every = np.arange(len(before.model.brokers))
+    usages = before.usage(every), then.usage(every)
+    for goal, bounds in zip(bands.goals, bands.bounds, strict=True):
+        if not goal.hard:
+            continue
+        held, holds = (goal_holds(goal, bounds, usage) for usage in usages)
+        score, score_then = (goal_score(goal, bounds, usage) for usage in usages)
+        for broker in np.flatnonzero(~holds & (held | (score_then < score - _NOTHING))).tolist():
+            yield goal.name, before.model.brokers[broker].broker
 
 
 def _weight(bands: GoalSet, loads: ClusterLoads) -> tuple[float, int]:

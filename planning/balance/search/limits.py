@@ -29,6 +29,7 @@ class Exclusion(str, Enum):
     MOVING = "moving"
     DEAD_REPLICA = "dead_replica"
     OUT_OF_SYNC = "out_of_sync"
+    NO_LEADER = "no_leader"
     UNKNOWN_LOAD = "unknown_load"
     UNKNOWN_SIZE = "unknown_size"
     OVER_THROTTLE = "over_throttle"
@@ -42,6 +43,7 @@ WHY_EXCLUDED: Mapping[Exclusion, str] = {
     Exclusion.DEAD_REPLICA: "one of its replicas is on a broker that is down, and its move might wait for it",
     # Or its move might take the only replica that is in sync.
     Exclusion.OUT_OF_SYNC: "one of its replicas is not in sync, and its move might wait for it",
+    Exclusion.NO_LEADER: "it has no leader to copy from",
     Exclusion.UNKNOWN_LOAD: "its load is unknown",
     Exclusion.UNKNOWN_SIZE: "its size is unknown, so a copy has no price",
     # The throttle that was given, or the replication capacity.
@@ -111,6 +113,7 @@ class ProposalLimits:
             Exclusion.MOVING: model.moving,
             Exclusion.DEAD_REPLICA: model.has_dead_replica,
             Exclusion.OUT_OF_SYNC: ((model.replicas != NO_BROKER) & ~model.in_sync).any(axis=1),
+            Exclusion.NO_LEADER: model.leader == NO_BROKER,
             Exclusion.UNKNOWN_LOAD: ~model.rates_known,
             Exclusion.UNKNOWN_SIZE: ~np.isfinite(model.size),
             Exclusion.OVER_THROTTLE: over,

@@ -233,6 +233,18 @@ def test_it_ends_where_a_broker_takes_nothing_any_more_or_a_load_is_unknown(
     assert brokers.carried_out == []
 
 
+def test_it_ends_where_a_limit_would_be_broken_although_load_outside_of_bands_falls(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 3 is to get 4 x 7 MB/s. The limit is 25 MB/s now, beyond which the others receive 42."""
+    found("propose", "--dir", "out")
+    monkeypatch.setenv("HEADROOM_BALANCE__NETWORK_IN_CAPACITY", "31.25MB")
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule.endswith("because loads have changed: network_in_capacity of broker 3")
+    assert brokers.carried_out == []
+
+
 def test_a_load_that_is_unknown_in_one_reading_ends_nothing(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where Kafka gives a lead back between its two moments."""
     values = found("propose", "--dir", "out")

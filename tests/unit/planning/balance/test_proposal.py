@@ -163,6 +163,15 @@ def test_no_replica_moves_of_a_partition_with_one_out_of_sync() -> None:
     assert min(action.partition for action in proposal.actions if action.copies) >= 12
 
 
+def test_no_replica_moves_of_a_partition_without_a_leader() -> None:
+    """Nothing can be copied of partitions 0 to 11, so a run would refuse their whole batch."""
+    model = model_of(brokers(3), [[1, 2]] * 36, [10.0 * MIB] * 36, leaders=[-1] * 12 + [1] * 24)
+    proposal = propose(model, GOALS)
+    excluded = [(name.partition, reason) for name, reason in excluded_partitions(model, ProposalLimits()).items()]
+    assert excluded == [(number, Exclusion.NO_LEADER) for number in range(12)]
+    assert min(action.partition for action in proposal.actions) >= 12
+
+
 def test_a_replica_goes_only_where_one_log_directory_has_room_for_it() -> None:
     states = brokers(3, volumes_free_bytes=(4e9,))
     sizes = [3e9, 5e9] * 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.goals.goal import BrokerUsage
-from headroom.planning.balance.model import OF_LEADERS, BalanceBroker, ClusterModel
+from headroom.planning.balance.model import OF_LEADERS, BalanceBroker, BrokerCapacity, ClusterModel
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.errors import HeadroomError
@@ -118,6 +118,31 @@ def test_brokers_that_take_nothing_now_and_are_to_get_a_replica_or_a_lead_are_na
     slow = replace(second, takes="slow", sheds=frozenset(OF_LEADERS))
     assert rest(skewed([first, slow, third]), plan(p0=(2, 1))).closed == (slow,)
     assert rest(skewed([first, slow, third]), plan(p0=(1, 3))).closed == ()
+
+
+def test_limits_that_would_be_broken_are_named_although_load_outside_of_bands_falls() -> None:
+    """Broker 1 has six partitions of 100 GB and broker 3 none; since the proposal its disk has become smaller."""
+
+    def moved(disk_gb: float, last: Sequence[int] = (1, 2)) -> RestOfProposal:
+        states = brokers(3, disk_bytes=2_000e9)
+        states[2] = replace(states[2], capacity=BrokerCapacity(disk_bytes=disk_gb * 1e9))
+        replicas = [[1, 2]] * 5 + [list(last)]
+        model = model_of(states, replicas, [50 * MB] * 6, size=[100e9] * 6, topics=["t"] * 6)
+        return rest(model, plan(p0=(3, 2), p1=(3, 2)))
+
+    found = moved(240.0)
+    assert (found.gains, found.breaking) == (True, (("disk_capacity", 3),))
+    assert moved(260.0).breaking == ()
+    # A broker that is beyond its limit already gets further beyond it.
+    assert moved(100.0, (1, 3)).breaking == (("disk_capacity", 3),)
+
+
+def test_racks_that_would_be_less_even_are_named_although_load_outside_of_bands_falls() -> None:
+    """Broker 3 has come to rack b since the proposal."""
+    states = [replace(b, rack=rack) for b, rack in zip(brokers(3), ("a", "b", "b"), strict=True)]
+    found = rest(skewed(states), plan(p0=(3, 2)))
+    assert (found.gains, found.breaking) == (True, (("racks", 2), ("racks", 3)))
+    assert rest(skewed(states), plan(p0=(1, 3))).breaking == ()
 
 
 def test_partitions_of_unknown_load_are_named_if_they_change() -> None:
