@@ -51,6 +51,12 @@ class BalanceCluster:
         model = self.observed.model
         return with_preferred_leaders(model) if self.state.auto_leader_rebalance else model
 
+    @property
+    def leads_elsewhere(self) -> int:
+        """The number of partitions whose preferred leader is alive and in sync, and does not lead."""
+        model = self.observed.model
+        return int((with_preferred_leaders(model).leader != model.leader).sum())
+
 
 def saved_cluster(settings: Settings, state_file: Path) -> BalanceCluster:
     """Return the cluster of a saved state.

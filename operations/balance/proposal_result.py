@@ -38,6 +38,7 @@ from headroom.planning.reassignments.room.naming import naming_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import duration_text, rate_text
+from headroom.schemas.text.names import broker_names
 
 # Load outside of bands below this is rounding.
 _NOTHING = 1e-9
@@ -152,11 +153,24 @@ class ProposalResult:
                 f"Batch {number} has a throttle of {rate_text(rate)}: with more, broker {ids[room.limited_by]} would "
                 "exceed its limit of the network while it copies."
             )
+        if faster := self._faster_than(batch):
+            yield (
+                f"Batch {number}: a rate above {rate_text(room.most_bytes_per_s)} is in force on "
+                f"{broker_names(faster)}, and a run lowers none. With it, brokers may exceed their limits of the network "
+                "while it copies: remove it before (headroom throttle clear)."
+            )
         for broker in sorted(ids[at] for at in room.beyond):
             yield (
                 f"Batch {number}: broker {broker} sends more than its limit, and its copies besides, until it has "
                 "given leads away."
             )
+
+    def _faster_than(self, batch: PricedBatch) -> list[int]:
+        """Return the brokers of a batch with a rate in force that is higher than what brokers have room for."""
+        most, brokers = batch.batch.room.most_bytes_per_s, self.cluster.state.brokers
+        rates = [(m.leader, own.leader_bytes_per_s) for m in batch.batch.moves if (own := brokers.get(m.leader))]
+        rates += [(m.target, brokers[m.target].follower_bytes_per_s) for m in batch.batch.moves]
+        return sorted({broker for broker, rate in rates if rate is not None and rate > most})
 
     def warnings(self) -> list[str]:
         """Return what the operator should know of the proposal, the most important first."""
@@ -184,11 +198,17 @@ class ProposalResult:
                 "A batch never ends: its writes use up the throttle, or what other replication leaves of "
                 "cluster.replication_capacity. Give a higher --throttle, or copy when less is written."
             )
-        given_back = int((self.proposal.model.leader != self.cluster.observed.model.leader).sum())
-        if given_back:
+        rebalances = self.cluster.state.auto_leader_rebalance
+        given_back = 0 if rebalances is False else self.cluster.leads_elsewhere
+        if given_back and rebalances:
             warnings.append(
                 f"Kafka itself gives {given_back:,} leads back to preferred leaders (auto.leader.rebalance.enable). "
                 "All loads here, also those before, count them there."
+            )
+        elif given_back:
+            warnings.append(
+                "Whether Kafka gives leads back to preferred leaders is unknown (auto.leader.rebalance.enable). If it "
+                f"does, {given_back:,} go back, and loads will differ from these: elect them first."
             )
         warnings += naming_notes(self.named_on)
         for number, batch in enumerate(self.batches, start=1):

@@ -146,7 +146,14 @@ def test_a_proposal_counts_leads_where_kafka_gives_them_back_to(monkeypatch: pyt
     monkeypatch.setattr(FakeReader, "state", replace(FakeReader.state, auto_leader_rebalance=False))
     values = found("propose")
     assert values["before"]["brokers"][0]["loads"]["leaders"]["load"] == 0.0
-    assert not any("Kafka itself" in warning for warning in values["warnings"])
+    assert not any("preferred leaders" in warning for warning in values["warnings"])
+    # Where that is unknown, leads count where they are, and a warning says how many may go back.
+    monkeypatch.setattr(FakeReader, "state", replace(FakeReader.state, auto_leader_rebalance=None))
+    values = found("propose")
+    assert values["before"]["brokers"][0]["loads"]["leaders"]["load"] == 0.0
+    (warning,) = (text for text in values["warnings"] if "preferred leaders" in text)
+    assert warning.startswith("Whether Kafka gives leads back to preferred leaders is unknown")
+    assert "6 go back" in warning
 
 
 def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,7 @@ from headroom.cli.balance.proposal import explain as explain_module
 from headroom.dashboard.acting.curve import curve_of
 from headroom.operations.balance import proposal_result
 from headroom.operations.balance.cluster import BalanceCluster
-from headroom.operations.balance.saved_state import read_loads
+from headroom.operations.balance.saved_state import read_loads, write_loads
 from headroom.planning.balance.arrays import FloatArray
 from headroom.planning.balance.batches.batches import BalanceBatch
 from headroom.planning.balance.goals.goal import BalanceGoal
@@ -187,6 +188,19 @@ def test_a_batch_has_a_lower_throttle_where_a_broker_has_no_room_for_more(tmp_pa
     rates = [batch["run_throttle_bytes_per_s"] for batch in values["batches"]]
     assert [batch["run_throttle_bytes_per_s"] for batch in document["batches"]] == rates
     assert [rate is None for rate in rates] == [not batch["copied_replicas"] for batch in values["batches"]]
+
+
+def test_rates_in_force_are_named_that_brokers_have_no_room_for(tmp_path: Path) -> None:
+    """A run lowers no rate, so batches would copy with it instead of the lower throttle that they have room for."""
+    (tmp_path / "headroom.toml").write_text('[balance]\nnetwork_out_capacity = "200MB"\nnetwork_in_capacity = "1GB"\n')
+    state, loads, _ = read_loads(Path(STATE))
+    for rate, is_named in ((10_000 * MB, True), (1 * MB, False)):
+        in_force = {b: replace(own, leader_bytes_per_s=rate) for b, own in state.brokers.items()}
+        write_loads(tmp_path / f"{rate}.json", replace(state, brokers=in_force), loads)
+        values = proposed("--state", str(tmp_path / f"{rate}.json"))
+        notes = [text for text in values["warnings"] if "is in force on" in text]
+        assert len(notes) == is_named * sum(batch["copied_replicas"] > 0 for batch in values["batches"])
+        assert all("a run lowers none" in text for text in notes)
 
 
 def test_a_prefix_makes_batches_of_the_first_actions() -> None:
