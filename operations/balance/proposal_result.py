@@ -156,8 +156,8 @@ class ProposalResult:
         if faster := self._faster_than(batch):
             yield (
                 f"Batch {number}: a rate above {rate_text(room.most_bytes_per_s)} is in force on "
-                f"{broker_names(faster)}, and a run lowers none. With it, brokers may exceed their limits of the network "
-                "while it copies: remove it before (headroom throttle clear)."
+                f"{broker_names(faster)}, and a run lowers none. With it, brokers may exceed their limits of the "
+                "network while it copies: remove it before (headroom throttle clear)."
             )
         for broker in sorted(ids[at] for at in room.beyond):
             yield (

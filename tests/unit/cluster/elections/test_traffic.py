@@ -152,10 +152,8 @@ def test_what_followers_send_is_known_by_topic_where_they_count_it() -> None:
     """Broker 1 leads t and sends u as the closest replica; of v it sends nothing, and broker 3 counts no topics."""
     rates = {topic_consumed(): 7_000.0, topic_consumed("t"): 1_000.0, topic_consumed("u"): 6_000.0}
     meters = {1: {**rates, topic_consumed("v"): 0.0}, 2: rates, 3: {topic_consumed(): 3_000.0}}
-    earlier, later = (
-        CounterSample({b: metrics_at(ms, {m: rate * ms / 1_000 for m, rate in own.items()}) for b, own in meters.items()})
-        for ms in (0, 1_000)
-    )
+    earlier = CounterSample({b: metrics_at(0, dict.fromkeys(own, 0.0)) for b, own in meters.items()})
+    later = CounterSample({b: metrics_at(1_000, own) for b, own in meters.items()})
     found = traffic_between([led("t", 0, 1), led("t", 1, 2)], earlier, later)
     assert found.read_from_followers == {1: 6_000.0, 2: 6_000.0, 3: 3_000.0}
     assert found.read_from_followers_of == {"u": 12_000.0}
