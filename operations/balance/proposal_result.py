@@ -203,7 +203,7 @@ class ProposalResult:
         if given_back and rebalances:
             warnings.append(
                 f"Kafka itself gives {given_back:,} leads back to preferred leaders (auto.leader.rebalance.enable). "
-                "All loads here, also those before, count them there."
+                "All loads here, also those before, count them there: before it has, brokers may send more in a batch."
             )
         elif given_back:
             warnings.append(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from headroom.operations.balance.saved_actions import SavedActions, actions_json, actions_of_json
 from headroom.operations.files import read_json
@@ -27,7 +27,7 @@ _COUNT = TypeAdapter(int)
 _NUMBERS = TypeAdapter(list[int])
 _RATES = TypeAdapter(list[float | None])
 _TEXT = TypeAdapter(str)
-_BY_BROKER = TypeAdapter(dict[int, float])
+_BY_BROKER = TypeAdapter(dict[int, Annotated[float, Field(ge=0, allow_inf_nan=False)]])
 _ROWS = TypeAdapter(list[Any])
 _BINARY = np.dtype("<f8")
 _SLOW = TypeAdapter(dict[str, list[int]])

@@ -145,3 +145,13 @@ def test_what_is_no_row_of_rates_is_refused(text: object, error: str, tmp_path: 
     file.write_text(json.dumps(document))
     with pytest.raises(HeadroomError, match=error):
         read_loads(file)
+
+
+@pytest.mark.parametrize("rate", [-1.0, "nan", "inf", "much"])
+def test_reads_from_a_follower_that_are_no_rate_are_refused(rate: object, tmp_path: Path) -> None:
+    file = Path(saved(tmp_path, skewed()))
+    document = json.loads(file.read_text())
+    document["loads"]["follower_reads_bytes_per_s"] = {"2": rate}
+    file.write_text(json.dumps(document))
+    with pytest.raises(HeadroomError, match="not numbers"):
+        read_loads(file)
