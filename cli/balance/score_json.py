@@ -91,7 +91,8 @@ def _broker_json(card: Scorecard, cluster: BalanceCluster, broker: int) -> dict[
 def _load_json(card: Scorecard, resource: Resource, broker: int, unknown: bool) -> dict[str, Any]:
     band, limit = card.band(resource), card.limit(resource)
     return {
-        "load": None if unknown else float(card.loads[resource, broker]),
+        "load": None if unknown else card.load(resource, broker),
+        "part_unknown": unknown or bool(card.model.has_unknown_part[resource, broker]),
         "mean": None if band is None else float(band.mean[broker]),
         "lower": None if band is None else finite(float(band.reachable_lower[broker])),
         "upper": None if band is None else finite(float(band.reachable_upper[broker])),

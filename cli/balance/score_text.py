@@ -121,7 +121,7 @@ def _order(card: Scorecard) -> list[int]:
 
 def _broker_row(card: Scorecard, result: ScoreResult, broker: int, resources: list[Resource]) -> tuple[str, ...]:
     state = card.model.brokers[broker]
-    loads = [load_text(r, float(card.loads[r, broker])) + _sign(card, r, broker) for r in resources]
+    loads = [load_text(r, card.load(r, broker)) + _sign(card, r, broker) for r in resources]
     own = card.scores[:, broker]
     if np.isnan(own).all():
         score = ("not counted", "")

@@ -249,8 +249,23 @@ class ClusterModel:
     @cached_property
     def leads_unknown(self) -> BoolArray:
         """Whether a broker leads a partition of which a rate is unknown, (B,). What it sends is then a lower bound."""
+        return self._leads_any_of(~self.rates_known)
+
+    @cached_property
+    def has_unknown_part(self) -> BoolArray:
+        """Whether a part of the load of a broker is unknown, by resource, (6, B). What is known is a lower bound."""
+        unknown = np.zeros((len(Resource), len(self.brokers)), dtype=np.bool_)
+        if not self.load_known.all():
+            unknown[Resource.NETWORK_IN] = self._has_replica_of(np.isnan(self.write).any(axis=1))
+            unknown[Resource.NETWORK_OUT] = self._leads_any_of(np.isnan(self.sent_rate).any(axis=1))
+            unknown[Resource.REQUESTS] = self._leads_any_of(np.isnan(self.requests).any(axis=1))
+            unknown[Resource.DISK] = self._has_replica_of(np.isnan(self.size))
+        return unknown
+
+    def _leads_any_of(self, partitions: BoolArray) -> BoolArray:
+        """Return whether a broker leads any of some partitions, (B,)."""
         leads = np.zeros(len(self.brokers), dtype=np.bool_)
-        own = self.leader[~self.rates_known]
+        own = self.leader[partitions]
         leads[own[own != NO_BROKER]] = True
         return leads
 

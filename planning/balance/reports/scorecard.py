@@ -59,6 +59,12 @@ class Scorecard:
     scores: FloatArray
     met: BoolArray
 
+    def load(self, resource: Resource, broker: int) -> float | None:
+        """Return the load of a broker, by index; None if it does not count, and a part of its load is unknown."""
+        model = self.model
+        is_unknown = not model.is_counted[broker] and model.has_unknown_part[resource, broker]
+        return None if is_unknown else float(self.loads[resource, broker])
+
     def band(self, resource: Resource) -> LoadBounds | None:
         """Return the bands of a resource; None if no goal is on it."""
         return self._bounds_of(ResourceBand, resource)

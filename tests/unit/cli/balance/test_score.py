@@ -206,6 +206,29 @@ def test_a_change_of_something_unknown_or_out_of_range_is_an_error(change: str, 
     assert rule in str(run("--state", STATE, "--what-if", change).exception)
 
 
+def test_what_is_unknown_of_a_broker_that_cannot_be_read_is_not_0(tmp_path: Path) -> None:
+    """Broker 3 leads two partitions of unknown rates, of which broker 1 has replicas."""
+    state = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 2]] * 4 + [[3, 1]] * 2))
+    loads = replace(loads_of(state, [10.0 * MB] * 4 + [np.nan] * 2), unmeasured=frozenset({3}))
+    file = saved(tmp_path, state, loads)
+    by_broker = [
+        {name: (load["load"], load["part_unknown"]) for name, load in values["loads"].items()}
+        for values in found("--state", file)["brokers"]
+    ]
+    assert by_broker[2] == {
+        "network_in": (None, True),
+        "network_out": (None, True),
+        "requests": (None, True),
+        "disk": (2.0 * GB, False),
+        "leaders": (2.0, False),
+        "replicas": (2.0, False),
+    }
+    # Of one that counts it is what is known.
+    assert (by_broker[0]["network_in"], by_broker[0]["network_out"]) == ((40.0 * MB, True), (80.0 * MB, False))
+    (row,) = (line for line in output("--state", file).splitlines() if line.startswith("3 "))
+    assert row.split()[1:3] == ["unknown", "unknown"]
+
+
 def test_no_broker_left(tmp_path: Path) -> None:
     alone = saved(tmp_path, state_of([broker(1)], topic("t", [[1]])))
     assert "leaves no broker" in str(run("--state", alone, "--what-if", "lose:1").exception)
