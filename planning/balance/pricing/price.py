@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from headroom.planning.balance.batches.batches import BalanceBatch, ReplicaMove
 from headroom.planning.finish.finish_time import COMPLETE_S
-from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role
 
@@ -143,7 +143,7 @@ class BatchRun:
             return 0.0
         low = max(price.required_bytes_per_s for price in self.prices)
         # As fast as capacity and pauses allow.
-        if not self._in_time(max(low, 1.0) * _MOST_TIMES, within_s):
+        if not self._in_time(max(low, ACCURATE_BYTES_PER_S) * _MOST_TIMES, within_s):
             return math.inf
         high = max(low, 1.0) * 2
         while not self._in_time(high, within_s):

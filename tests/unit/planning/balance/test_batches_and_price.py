@@ -192,6 +192,13 @@ def test_the_duration_is_that_of_the_slowest_broker_and_role() -> None:
     assert run_of(batch).throttle_within(COMPLETE_S) == float("inf")
 
 
+@pytest.mark.parametrize("write", [0.0, 1.0])
+def test_a_deadline_of_copies_to_which_next_to_nothing_is_written_has_a_throttle(write: float) -> None:
+    model = model_of(brokers(3), [[1, 2]] * 2, [write] * 2, size=[250e9] * 2)
+    (batch,) = batches(model, [move(model, p, 1, 2) for p in range(2)])
+    assert run_of(batch).throttle_within(10_000 + COMPLETE_S) == pytest.approx(50 * MB, rel=0.002)
+
+
 def test_a_run_reads_before_each_batch_and_pauses_between_two() -> None:
     batch = one_batch()
     run = BatchRun([batch] * 3, [{}] * 3, readings_s=10.0, pause_s=7.0)
