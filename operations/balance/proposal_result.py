@@ -286,10 +286,12 @@ def proposal_result(
     priced = _price_batches(run, rate, cluster)
     duration_s = run.total_s([batch.duration_s for batch in priced])
     count = len(proposal.actions)
-    whole = run
+    whole, of_whole = run, throttle
     if chosen < count:
-        whole = _run_of(cluster, proposal, proposal_batches(cluster, request, proposal, count)[0])
-    rows = [prefix_price(proposal, n, whole, rate) for n in prefixes(proposal)]
+        # The chosen actions may copy nothing, or less, and need no throttle that is enough for the others.
+        every, _ = proposal_batches(cluster, request, proposal, count)
+        whole, of_whole = throttled_run(cluster, request, proposal, every, finish_within_s)
+    rows = [prefix_price(proposal, n, whole, of_whole.bytes_per_s or 1) for n in prefixes(proposal)]
     return ProposalResult(
         cluster=cluster,
         proposal=proposal,

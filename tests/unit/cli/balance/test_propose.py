@@ -212,6 +212,15 @@ def test_a_prefix_makes_batches_of_the_first_actions() -> None:
     assert "--prefix: is 1000" in str(run("propose", "--state", STATE, "--prefix", "1000").exception)
 
 
+def test_times_of_other_prefixes_are_those_at_their_own_throttle() -> None:
+    """The first prefix elects only, and has no throttle, with which the others would never end."""
+    whole = proposed("--state", STATE)["prefixes"]
+    first = proposed("--state", STATE, "--prefix", str(whole[0]["actions"]))
+    assert (first["throttle_bytes_per_s"], first["prefixes"][0]["copied_bytes"]) == (None, 0)
+    assert first["prefixes"][1:-1] == whole[1:-1]
+    assert first["prefixes"][-1]["duration_s"] == pytest.approx(whole[-1]["duration_s"], rel=0.6)
+
+
 def test_nothing_has_to_change_in_a_balanced_cluster(tmp_path: Path) -> None:
     even = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 2], [2, 3], [3, 1]]))
     file = saved(tmp_path, even)
