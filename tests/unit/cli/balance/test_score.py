@@ -198,11 +198,9 @@ def test_a_change_that_is_none_is_wrong_use(change: str) -> None:
         ("lose-rack:z", "rack z: has no broker"),
         ("add:1", "broker 1: exists"),
         ("grow:nothing=2", "topic nothing: is unknown"),
-        # Rates would be infinite.
-        (f"grow:orders={10**40}", "growth of orders: is 1e+40"),
     ],
 )
-def test_a_change_of_something_unknown_or_out_of_range_is_an_error(change: str, rule: str) -> None:
+def test_a_change_of_something_unknown_is_an_error(change: str, rule: str) -> None:
     assert rule in str(run("--state", STATE, "--what-if", change).exception)
 
 
