@@ -390,7 +390,7 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
         total = rate_text(sum(loads.follower_reads.values()))
         yield (
             f"Consumers read {total} from broker {named} as the closest replica, of topics that it does not lead. This "
-            "is assumed to stay there, whatever moves."
+            "is assumed to stay there, whatever moves or grows."
         )
     yield from _rack_notes(model)
     for broker in model.brokers:
