@@ -147,14 +147,17 @@ def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterMo
 
 
 def brokers_missing(model: ClusterModel) -> int:
-    """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits."""
+    """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits.
+
+    A broker that takes nothing, such as a drained one, carries no more than it has.
+    """
     loads = ClusterLoads(model)
     counted, missing = model.is_counted, 0
+    takes = np.array([not broker.takes for broker in model.brokers], dtype=np.bool_)
     for resource in LIMITED:
-        capacity = model.capacities(resource)[counted]
-        known = capacity[~np.isnan(capacity)]
-        if not len(known) or len(known) < len(capacity):
+        limits, load = LIMIT_RATIO * model.capacities(resource), loads.loads[resource]
+        if not counted.any() or np.isnan(limits[counted]).any():
             continue
-        over = float(loads.loads[resource, counted].sum()) - LIMIT_RATIO * float(known.sum())
-        missing = max(missing, math.ceil(over / (LIMIT_RATIO * float(known.min()))))
+        over = float((load - np.where(takes, limits, np.minimum(limits, load)))[counted].sum())
+        missing = max(missing, math.ceil(over / float(limits[counted].min())))
     return missing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,15 @@ def test_brokers_missing_are_counted_by_the_limit_that_needs_most() -> None:
     assert brokers_missing(with_topic_grown(model, "t", 2.0)) == 2
     assert brokers_missing(model_of(brokers(2), [[1], [2]], [1.0, 1.0])) == 0
     assert np.isfinite(ClusterLoads(model).loads).all()
+
+
+def test_what_a_drained_broker_could_carry_is_not_there() -> None:
+    """3 brokers of 100 hold 56 each of 80. Without one of them the others hold 84: one more is needed."""
+    states = brokers(3, disk_bytes=100.0)
+    model = model_of(states, [[1], [1], [2], [2], [3], [3]], [1.0] * 6, size=[28.0] * 6)
+    assert (brokers_missing(model), brokers_missing(with_broker_drained(model, 3))) == (0, 1)
+    assert brokers_missing(without_brokers(model, [3])) == 0
+    # One that is cordoned keeps what it has.
+    cordoned = replace(model, brokers=(*model.brokers[:2], replace(model.brokers[2], takes="cordoned")))
+    assert brokers_missing(cordoned) == 0
+    assert brokers_missing(with_topic_grown(cordoned, "t", 1.5)) == 1
