@@ -182,7 +182,7 @@ def weigh_rest(
         raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
     if rest.breaking:
         named = ", ".join(f"{goal} of broker {broker}" for goal, broker in rest.breaking)
-        rule = f"would break limits, or break them further, because loads have changed: {named}"
+        rule = f"would break limits of the cluster as it is now, or break them further: {named}"
         remedy = f"If it was for a moment, run the same command again. Otherwise propose again: {_PROPOSE}."
         raise HeadroomError(subject, rule, remedy)
     if not rest.is_worth_it:

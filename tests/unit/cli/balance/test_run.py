@@ -241,7 +241,7 @@ def test_it_ends_where_a_limit_would_be_broken_although_load_outside_of_bands_fa
     monkeypatch.setenv("HEADROOM_BALANCE__NETWORK_IN_CAPACITY", "31.25MB")
     error = executed().exception
     assert isinstance(error, HeadroomError)
-    assert error.rule.endswith("because loads have changed: network_in_capacity of broker 3")
+    assert error.rule.endswith("or break them further: network_in_capacity of broker 3")
     assert brokers.carried_out == []
 
 
