@@ -21,8 +21,10 @@ _KEPT = 32
 _KEPT_STEPS = 200
 _NEWEST_SQL = """SELECT run_id, min(at_ms) AS began_ms FROM data WHERE {condition}
     GROUP BY run_id ORDER BY began_ms DESC, run_id LIMIT {most}"""
-# By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
-_RUNS_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms,
+# By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps. What
+# later takes a run back has rows in it too, so that its first row alone says which command began it, and who.
+_RUNS_SQL = """SELECT run_id, first_value(command ORDER BY first_seq) AS command,
+        first_value("by" ORDER BY first_seq) AS "by", min(began_ms) AS began_ms,
         max(last_ms) AS last_ms, sum(steps) AS steps, sum(failed) AS failed,
         CASE last_value(state ORDER BY last_seq) FILTER (WHERE step = 'run')
             WHEN 'done' THEN 'done'
@@ -34,7 +36,8 @@ _RUNS_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(be
                 WHEN bool_or(state = 'failed') THEN 'ended early'
                 ELSE 'done' END
             END AS state
-    FROM (SELECT run_id, step, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms,
+    FROM (SELECT run_id, step, first_value(command ORDER BY seq) AS command,
+            first_value("by" ORDER BY seq) AS "by", min(seq) AS first_seq, min(at_ms) AS began_ms,
             max(at_ms) AS last_ms, max(seq) AS last_seq, count(*) AS steps,
             sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, last_value(state ORDER BY seq) AS state
         FROM data WHERE {condition} GROUP BY run_id, step, subject)

@@ -141,8 +141,9 @@ def _changes(changes: Sequence[ThrottleStep]) -> Iterator[Row]:
     subjects: dict[tuple[int, str, Tone], list[str]] = defaultdict(list)
     for change in changes:
         subject = f"{change.broker} as {'leader' if change.role == Role.LEADER.value else 'destination'}"
-        if change.before_bytes_per_s != change.throttle_bytes_per_s:
-            text = f"throttle {_rate(change.before_bytes_per_s)} to {_rate(change.throttle_bytes_per_s)}"
+        before, after = change.before_bytes_per_s, change.throttle_bytes_per_s
+        if before != after or change.was_unread != change.is_unread:
+            text = f"throttle {_rate(before, change.was_unread)} to {_rate(after, change.is_unread)}"
             subjects[change.tick_ms, text, Tone.QUIET].append(subject)
         if change.before_verdict != change.verdict:
             text = f"{change.before_verdict} to {change.verdict}".replace("_", " ")
@@ -152,5 +153,5 @@ def _changes(changes: Sequence[ThrottleStep]) -> Iterator[Row]:
         yield _event(tick_ms, "throttle", tone, f"{brokers}: {text}")
 
 
-def _rate(bytes_per_s: float | None) -> str:
-    return "none" if bytes_per_s is None else rate_text(bytes_per_s)
+def _rate(bytes_per_s: float | None, is_unread: bool) -> str:
+    return "none" if bytes_per_s is None and not is_unread else rate_text(bytes_per_s)

@@ -94,6 +94,21 @@ def test_events_are_the_newest_first_with_all_brokers_of_a_change(moved: Dashboa
     ]
 
 
+def test_a_throttle_that_becomes_unknown_is_not_said_to_be_removed(store: DashboardStore) -> None:
+    known = status(2, Role.LEADER, 6, 4, partition())
+    unread = status(2, Role.LEADER, None, 4, partition(), throttle_known=False)
+    removed = status(2, Role.LEADER, None, 4, partition(), throttle_source="none")
+    for after_ms, one in enumerate((known, unread, known, removed, unread)):
+        store.throttles(one, tick_ms=TICK_MS + 1000 * (after_ms - 4))
+    changes = [text.removeprefix("broker 2 as leader: ") for *_, text in events(store) if ": throttle " in text]
+    assert changes == [
+        "throttle none to unknown",
+        "throttle 6.00 MB/s to none",
+        "throttle unknown to 6.00 MB/s",
+        "throttle 6.00 MB/s to unknown",
+    ]
+
+
 def test_a_switch_is_one_event_although_each_tick_of_its_window_has_it(moved: DashboardStore) -> None:
     (switch,) = leader_switches(moved.site().tables, DAY)
     assert (switch.tick_ms, switch.broker, switch.previous_leader, switch.partitions) == (TICK_MS - 3000, 2, 1, 5)

@@ -17,7 +17,7 @@ from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, H
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
-from headroom.dashboard.views.runs import runs
+from headroom.dashboard.views.runs import runs, unfinished_moves
 from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
@@ -94,6 +94,20 @@ def test_elections_are_described_as_in_alerts_with_their_commands(store: Dashboa
     advice = store.watched("prod").recommender(elections=plan.elections).elect_preferred()
     assert list(commands.commands) == list(advice.commands)
     assert commands.commands
+
+
+# As long as alerts name a plan: two minutes longer than a count.
+@pytest.mark.parametrize(("age_ms", "is_known"), [(420_000, True), (420_001, False)])
+def test_elections_that_were_planned_long_before_the_count_are_not_recommended(
+    store: DashboardStore, age_ms: int, is_known: bool
+) -> None:
+    store.leaders(leader_row(1, electable=30))
+    store.elections(elections=30, tick_ms=TICK_MS - age_ms)
+    blocks = leaders(store.site(), at())
+    assert (paragraphs(blocks)[0].text == f"Elections: {describe_plan(None)}.") is not is_known
+    (commands,) = [block for block in blocks if isinstance(block, Commands)]
+    # Kafka's command names partitions of the plan.
+    assert len(commands.commands) == 1 + is_known
 
 
 def test_without_imbalance_no_election_is_shown(store: DashboardStore) -> None:
@@ -319,6 +333,19 @@ def test_runs_are_those_of_the_cluster_up_to_the_moment_the_newest_first(store: 
     ]
     past = table(runs(store.site(), at(at=TICK_MS + 4)), "runs")
     assert values(past.rows, "run_id", "state", "last_ms") == [("a", "not ended", TICK_MS)]
+
+
+def test_a_run_is_that_of_the_command_that_began_it_also_where_another_one_takes_it_back(store: DashboardStore) -> None:
+    begun = {"by": "zoe@host", "command": "reassign run"}
+    taken_back = {"by": "anna@host", "command": "reassign clean"}
+    move = {"step": "submit", "subject": "t-0"}
+    # What it has left is removed only in part: a partition still moves.
+    store.journal(RUN | begun, move | begun, RATE_1 | begun, RATE_1 | UNDONE | taken_back)
+    site = store.site()
+    (row,) = table(runs(site, at()), "runs").rows
+    assert (row["command"], row["by"], row["state"]) == ("reassign run", "zoe@host", "not ended")
+    # So it keeps its card.
+    assert [one["run_id"] for one in unfinished_moves(site, at())] == ["r1"]
 
 
 def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(store: DashboardStore) -> None:
