@@ -15,7 +15,8 @@ from headroom.dashboard.data.journal import JournalReader
 from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.data.points import PointReader
-from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text
+from headroom.dashboard.data.timeline import TickRange
+from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text, fresh_ms
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS, ALERT_MARKS
 from headroom.streaming.clock import now_ms
@@ -148,6 +149,10 @@ class Site:
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
         return ViewTime(self.shown_ms(address), address.at is not None, evaluation, text)
+
+    def bridged_ms(self, ticks: TickRange) -> int:
+        """Return the longest time between two points of a chart in which a cluster was evaluated, milliseconds."""
+        return ticks.step_ms + fresh_ms(self.watched(ticks.cluster).settings)
 
     def shown_ms(self, address: Address) -> int:
         """Return the moment that an address shows, by which ages count, epoch milliseconds."""

@@ -25,7 +25,7 @@ from headroom.dashboard.views.blocks import (
     Row,
     Tone,
 )
-from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, has_gap, over_time
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import TOO_LOW, AlertState, Verdict
@@ -204,10 +204,15 @@ def _chart(
         ChartLine("measured", [p.quota_bytes_per_s for p in points]),
         ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
-    svg = over_time(title, [p.tick_ms for p in points], lines, annotations=annotations) if points else ""
+    times_ms, bridged_ms = [p.tick_ms for p in points], site.bridged_ms(ticks)
+    svg = over_time(title, times_ms, lines, annotations=annotations, bridged_ms=bridged_ms) if points else ""
     most = max((point.ticks for point in points), default=1)
-    note = f"Each point is the worst of up to {most} ticks." if most > 1 else ""
-    return Chart(title, svg, table, f"{note} {unannotated}".strip())
+    notes = [
+        f"Each point is the worst of up to {most} ticks." if most > 1 else "",
+        "A gap: there is no verdict." if has_gap(times_ms, bridged_ms) else "",
+        unannotated,
+    ]
+    return Chart(title, svg, table, " ".join(filter(None, notes)))
 
 
 def annotations_of(happened: RangeEvents) -> list[ChartAnnotations]:

@@ -17,7 +17,7 @@ from headroom.dashboard.data.timeline import (
 )
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import NO_TICK, Block, Chart, DataColumn, DataTable, Kind, Paragraph, Row, Tone
-from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, axis_clock, over_time
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, axis_clock, has_gap, over_time
 from headroom.dashboard.views.headline import SEVERITY_TONES
 from headroom.dashboard.views.runs import value_text
 from headroom.dashboard.views.throttles import VERDICT_TONES, annotations_of
@@ -79,12 +79,14 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     note = f"At most the last {MOST_EVENTS} of each kind." if len(rows) >= MOST_EVENTS else ""
     empty = "Nothing happened: no alert, switch, change of a throttle, or command."
     return [
-        *_charts(points, ticks, annotations_of(happened)),
+        *_charts(points, ticks, annotations_of(happened), site.bridged_ms(ticks)),
         DataTable("events", "What happened", _COLUMNS, linked, empty, note),
     ]
 
 
-def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations]) -> list[Block]:
+def _charts(
+    points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations], bridged_ms: int
+) -> list[Block]:
     if not points:
         return [Paragraph("No partition was in a reassignment in this time.")]
     rows = [{**vars(point), "finish_ms": point.finish_ms} for point in points]
@@ -94,15 +96,18 @@ def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequ
     thinned = f"One tick in {duration_text(ticks.step_ms / 1000)}." if len(points) > 1 and ticks.step_ms > 1000 else ""
     remaining = [None if p.remaining_bytes is None else float(p.remaining_bytes) for p in points]
     left = ChartLine("left to copy", remaining, is_area=True)
+    reasons = ["nothing moved, or was not evaluated"] if has_gap(times_ms, bridged_ms) else []
     if None in remaining:
-        thinned = f"{thinned} A gap: what some replicas lack is unknown.".strip()
+        reasons.append("what some replicas lack is unknown")
+    note = f"{thinned} A gap: {', or '.join(reasons)}.".strip() if reasons else thinned
     title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms)}"
-    blocks: list[Block] = [Chart(title, over_time(title, times_ms, [left], size_text, annotations), table, thinned)]
+    svg = over_time(title, times_ms, [left], size_text, annotations, bridged_ms=bridged_ms)
+    blocks: list[Block] = [Chart(title, svg, table, note)]
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]
     if any(one is not None for one in expected):
         title = "When the end was expected, by the tick that expected it"
         line = ChartLine("expected finish", expected)
-        svg = over_time(title, times_ms, [line], axis_clock, annotations, from_zero=False)
+        svg = over_time(title, times_ms, [line], axis_clock, annotations, from_zero=False, bridged_ms=bridged_ms)
         note = "A gap: never at the throttles of then, or unknown."
         blocks.append(
             Chart(title, svg, DataTable("finish", "Expected finish, by time", _POINT_COLUMNS, rows[::-1]), note)

@@ -180,6 +180,15 @@ def test_what_is_left_is_unknown_at_a_tick_that_does_not_know_it_of_a_replica(st
     assert store.client().get("/timeline").status_code == 200
 
 
+def test_nothing_is_left_to_copy_between_two_moves(store: DashboardStore) -> None:
+    for before_ms in (1_800_000, 1_795_000, 5_000, 0):
+        store.throttles(status(2, Role.LEADER, 6, 4, partition()), tick_ms=TICK_MS - before_ms)
+        store.replicas(new_replica(), tick_ms=TICK_MS - before_ms)
+    left, expected = (block for block in timeline(store.site(), at()) if isinstance(block, Chart))
+    assert left.note.endswith("A gap: nothing moved, or was not evaluated.")
+    assert [chart.svg.count('class="line reactive') for chart in (left, expected)] == [2, 2]
+
+
 def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> None:
     for tick in range(50):
         store.replicas(new_replica(), tick_ms=TICK_MS - tick * 100_000)
