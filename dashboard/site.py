@@ -26,7 +26,6 @@ from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_
 # Silences begin and end without a commit.
 _ALERTS_MS = 5_000
 _CLUSTERS_MS = 60_000
-_SETS_RATE = ("throttle", "apply")
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ class Site:
             return None
         cluster = self.cluster(address)
         command = allowed_command(text, self._configured[cluster].config)
-        if command is None or (command.words[:2] == _SETS_RATE and not is_current):
+        if command is None or (command.sets_rate and not is_current):
             return None
         offer = CommandOffer(cluster, command)
         return self.offers.sign(offer) if self.serves(offer) else None
