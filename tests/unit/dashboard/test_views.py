@@ -220,6 +220,7 @@ def heat_maps(store: DashboardStore, **query: Any) -> tuple[HeatMap, HeatMap]:
 
 
 def test_followers_are_shown_by_source_and_what_is_no_number_looks_like_none(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
     store.lags(
         (3, 1, "t", 0, 0), (3, 2, "t", 1, 12_000), (4, 1, "t", 2, None), (5, 1, "t", 3, 150), (5, 1, "t", 4, None)
     )
@@ -254,6 +255,7 @@ def test_a_frozen_gauge_has_a_letter_of_its_own_and_shows_no_number(store: Dashb
 
 def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStore) -> None:
     for before_ms, offsets in ((3_599_000, 5), (1_000_000, 200), (990_000, 100_000), (0, None)):
+        store.throttles(ENOUGH, tick_ms=TICK_MS - before_ms)
         store.lags((3, 1, "t", 0, offsets), tick_ms=TICK_MS - before_ms)
     # Beyond the hour.
     store.lags((4, 1, "t", 0, 7), tick_ms=TICK_MS - 3_700_000)
@@ -267,7 +269,32 @@ def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStor
     assert heat_maps(store, span=900)[0].cells[0][-1].text == "?"
 
 
+def test_parts_of_the_time_without_verdicts_may_have_frozen_gauges(store: DashboardStore) -> None:
+    # A verdict counts for a minute; the parts are a minute long, and the last one ends with the newest tick.
+    for before_ms in (3_000_000, 2_995_000, 1_200_000, 0):
+        store.throttles(ENOUGH, tick_ms=TICK_MS - before_ms)
+    known = {3_000_000, 2_995_000, 2_935_000, 1_200_000, 1_140_000, 0}
+    unknown = {3_100_000, 2_934_999, 2_000_000, 1_139_999}
+    for before_ms in known | unknown:
+        store.lags((3, 1, "t", 0, 5), tick_ms=TICK_MS - before_ms)
+    over_time, _ = heat_maps(store)
+    assert over_time.table is not None
+    first_ms = TICK_MS - 3_600_000
+    parts = {row["at_ms"]: row["frozen"] for row in over_time.table.rows}
+    step_ms = 60_001
+    unknown_parts = {first_ms + (3_600_000 - ms) // step_ms * step_ms for ms in unknown}
+    assert {at_ms for at_ms, frozen in parts.items() if frozen is None} == unknown_parts
+    assert set(parts.values()) == {None, 0}
+    cells = {
+        cell.title[-36:]: (cell.level, cell.text) for cell in over_time.cells[0] if cell.level is None and cell.title
+    }
+    assert cells == {", which gauges are frozen is unknown": (None, "F?")}
+    assert {(cell.level, cell.text) for cell in over_time.cells[0] if cell.title} == {(1, ""), (None, "F?")}
+    assert "F?: no verdict says whether one is." in over_time.note
+
+
 def test_only_the_brokers_that_are_furthest_behind_are_shown(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
     store.lags(*((broker, 1, "t", 0, broker) for broker in range(2, 60)))
     over_time, by_source = heat_maps(store)
     for heat_map in (over_time, by_source):
