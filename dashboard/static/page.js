@@ -33,7 +33,7 @@ function writeTimes(root) {
     const ms = Number(time.dataset.ms);
     const date = new Date(isLocal() ? ms - new Date(ms).getTimezoneOffset() * 60000 : ms);
     const full = date.toISOString().slice(0, 19).replace("T", " ") + (isLocal() ? "" : " UTC");
-    write(time, time.hasAttribute("data-clock") ? full.slice(11) : full);
+    write(time, full);
   }
 }
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from headroom.schemas.text.amounts import (
     UNKNOWN,
-    clock_text,
     duration_text,
     moment_text,
     percent_text,
@@ -50,7 +49,6 @@ class Kind(str, Enum):
     SHARE = "share"
     DURATION = "duration"
     MOMENT = "moment"
-    CLOCK = "clock"
     STATE = "state"
     BAR = "bar"
 
@@ -65,7 +63,6 @@ _TEXTS: Mapping[Kind, Callable[[Any], str]] = {
     Kind.SHARE: percent_text,
     Kind.DURATION: duration_text,
     Kind.MOMENT: moment_text,
-    Kind.CLOCK: clock_text,
     # The page says it without the underscores of the word that tables and API have.
     Kind.STATE: lambda value: str(value).replace("_", " "),
     Kind.BAR: lambda bar: bar.text,

@@ -215,9 +215,9 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and abs(value) < _GREATEST else None
 
 
-def axis_clock(epoch_ms: float) -> str:
-    """Return a time of day as an axis has it: without its zone."""
-    return clock_text(round(epoch_ms)).removesuffix(" UTC")
+def axis_clock(epoch_ms: float, read_ms: int | None = None) -> str:
+    """Return a time of day as an axis has it: ``clock_text`` without its zone."""
+    return clock_text(round(epoch_ms), read_ms).removesuffix(" UTC")
 
 
 def _labels(times_ms: Sequence[int]) -> list[int]:

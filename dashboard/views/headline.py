@@ -164,11 +164,11 @@ def _terms(moment: ClusterMoment) -> list[Term]:
         Term("Partitions moving", f"{partitions} with {moment.finish.replicas} new replicas"),
         Term("Left to copy", left),
     ]
-    eta_s = moment.finish.eta_s
+    finish_ms = moment_after(moment.replicas_ms, moment.finish.eta_s)
     # A throttle may have become too low since the tick of the new replicas.
     is_outdated = moment.replicas_ms < moment.tick_ms and any(status.too_low for status in moment.statuses)
-    if eta_s is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
-        terms.insert(0, Term("Finish", clock_text(moment_after(moment.replicas_ms, eta_s))))
+    if finish_ms is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
+        terms.insert(0, Term("Finish", clock_text(finish_ms, moment.replicas_ms)))
     tight = tightest(moment.statuses)
     if tight is not None:
         terms.append(Term("Bottleneck", bottleneck_text(tight)))

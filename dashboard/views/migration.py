@@ -48,7 +48,7 @@ _COLUMNS = (
     DataColumn("status", "agreed status"),
     DataColumn("end_offset", "end offset E", Kind.NUMBER, none="not agreed"),
     DataColumn("left_offsets", "left to E, offsets", Kind.NUMBER),
-    DataColumn("switch_ms", "switches at", Kind.CLOCK, none="–"),
+    DataColumn("switch_ms", "switches at", Kind.MOMENT, none="–"),
     DataColumn("readers_left", "readers left", Kind.NUMBER),
     DataColumn("reader_names", "who", none=""),
     DataColumn("lost_offsets", "lost, offsets", Kind.NUMBER),
@@ -150,7 +150,7 @@ def _summary(name: str, partitions: Sequence[MigrationProgress], tick_ms: int) -
     parts = [f"Migration {name}: {len(switched)} of {len(partitions)} partitions have switched"]
     if known:
         unknown = f", of {len(at_ms) - len(known)} it is unknown or never" if len(known) < len(at_ms) else ""
-        parts.append(f"the last of the others switches at {clock_text(max(known))}{unknown}")
+        parts.append(f"the last of the others switches at {clock_text(max(known), tick_ms)}{unknown}")
     elif ahead:
         parts.append("when the others do is unknown, or never")
     groups = {group.group for partition in partitions for group in readers_left(partition)}

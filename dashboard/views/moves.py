@@ -43,7 +43,7 @@ _COLUMNS = (
     DataColumn("state", "state", Kind.STATE, tones=STATE_TONES),
     DataColumn("done_ratio", "done", Kind.SHARE),
     DataColumn("eta_s", "in sync in", Kind.DURATION, none="–"),
-    DataColumn("finish_ms", "in sync at", Kind.CLOCK, none="–"),
+    DataColumn("finish_ms", "in sync at", Kind.MOMENT, none="–"),
     DataColumn("reason", "why", none="", is_long=True),
     DataColumn("remaining_bytes", "left to copy", Kind.SIZE),
     DataColumn("catch_up_bytes_per_s", "gain", Kind.RATE),

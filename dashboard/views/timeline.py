@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.timeline import (
@@ -107,7 +108,8 @@ def _charts(
     if any(one is not None for one in expected):
         title = "When the end was expected, by the tick that expected it"
         line = ChartLine("expected finish", expected)
-        svg = over_time(title, times_ms, [line], axis_clock, annotations, from_zero=False, bridged_ms=bridged_ms)
+        text = partial(axis_clock, read_ms=ticks.last_ms)
+        svg = over_time(title, times_ms, [line], text, annotations, from_zero=False, bridged_ms=bridged_ms)
         note = "A gap: never at the throttles of then, or unknown."
         blocks.append(
             Chart(title, svg, DataTable("finish", "Expected finish, by time", _POINT_COLUMNS, rows[::-1]), note)

@@ -74,6 +74,19 @@ def test_a_move_that_ends_is_good_with_its_finish(store: DashboardStore) -> None
     assert found.commands is None
 
 
+def test_a_finish_on_another_day_has_its_date(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    # 16 h after 08:00:00 the day is over.
+    for partition_number, (eta_s, text) in enumerate(
+        ((57_599.0, "23:59:59 UTC"), (57_600.0, "2027-01-16 00:00:00 UTC"), (4e10, None))
+    ):
+        store.replicas(new_replica(partition_number, eta_s=eta_s))
+        terms = {term.name: term.text for term in shown(store).terms}
+        assert terms.get("Finish") == text
+    page = store.client().get("/moves").text
+    assert ">2027-01-16 00:00:00 UTC</time>" in page
+
+
 def test_nothing_moves_is_quiet(store: DashboardStore) -> None:
     store.throttles(IDLE)
     found = shown(store)
