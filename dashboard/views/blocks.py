@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -148,6 +148,11 @@ class DataColumn:
     def tone(self, value: Any) -> Tone:
         """Return the tone of a state."""
         return self.tones.get(value, Tone.UNKNOWN)
+
+
+def without_tones(columns: Sequence[DataColumn]) -> list[DataColumn]:
+    """Return columns for rows that are the state of then: how good that is now is unknown."""
+    return [replace(column, tones={}) for column in columns]
 
 
 class StoredRows(Sequence[Row]):

@@ -13,7 +13,7 @@ from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.moment import ClusterMoment, moment_after
 from headroom.dashboard.site import Site, ViewTime
-from headroom.dashboard.views.blocks import Commands, Term, Tone
+from headroom.dashboard.views.blocks import Commands, Paragraph, Term, Tone
 from headroom.operations.evaluation import fresh_ms
 from headroom.schemas.alerts import AlertKind, AlertState, Severity, Verdict
 from headroom.schemas.text.amounts import clock_text, moment_text, rate_text, size_text
@@ -84,6 +84,23 @@ def headline(site: Site, address: Address) -> Headline:
         return whole
     # What was good then says nothing of the moment that is shown.
     return replace(whole, tone=Tone.UNKNOWN, text=not_evaluated, terms=(Term("Then", verdict.text), *terms))
+
+
+def state_of_then(site: Site, address: Address, tick_ms: int) -> list[Paragraph]:
+    """Return what comes before the rows of a tick that is not the state of the moment that is shown; nothing if it is.
+
+    Args:
+        site: tables and settings.
+        address: what is shown.
+        tick_ms: the tick, epoch milliseconds.
+
+    Raises:
+        HeadroomError: the tables cannot be read.
+    """
+    # The headline says why.
+    if _why_not_evaluated(site.watched(site.cluster(address)), site.view_time(address), tick_ms) is None:
+        return []
+    return [Paragraph(f"What follows is the state of {moment_text(tick_ms)}.", Tone.UNKNOWN)]
 
 
 def _why_not_evaluated(watched: WatchedCluster, view_time: ViewTime, tick_ms: int) -> str | None:

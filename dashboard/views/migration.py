@@ -11,7 +11,18 @@ from headroom.dashboard.address import Address
 from headroom.dashboard.data.migrations import migrations_at
 from headroom.dashboard.data.moment import moment_after
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone, stale
+from headroom.dashboard.views.blocks import (
+    Block,
+    Commands,
+    DataColumn,
+    DataTable,
+    Kind,
+    Paragraph,
+    Row,
+    Tone,
+    stale,
+    without_tones,
+)
 from headroom.dashboard.views.runs import carried_out_now
 from headroom.operations.evaluation import fresh_ms
 from headroom.planning.migration.agreement import is_withdrawable
@@ -85,7 +96,7 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
     if of_then:
         # The verdicts are those of then: how good they are now is unknown.
         summaries = [replace(summary, tone=Tone.UNKNOWN) for summary in summaries]
-        columns = [replace(column, tones={}) for column in _COLUMNS]
+        columns = without_tones(_COLUMNS)
     commands = _commands(by_name, site.watched(cluster).config) if address.at is None and not of_then else []
     table = DataTable("migration", "Partitions", columns, shown, "No partition matches.", note)
     return [*carried_out_now(site, address), *of_then, *summaries, table, *commands]

@@ -217,6 +217,24 @@ def test_a_tried_rate_that_does_harm_is_shown_without_a_button(
     assert f"<p>{lead}{'' if why_not is None else f'. To copy only, because {why_not}'}:</p>" in page.text
 
 
+@pytest.mark.parametrize(("age_ms", "is_of_now"), [(60_000, True), (60_001, False)])
+def test_a_throttle_of_a_watch_that_has_ended_is_not_said_to_be_enough(
+    store: DashboardStore, age_ms: int, is_of_now: bool
+) -> None:
+    store.throttles(LEADER)
+    for site, address in (
+        (store.site(TICK_MS + age_ms), at(rate="20 MB")),
+        (store.site(TICK_MS + 9_000_000), at(rate="20 MB", at=TICK_MS + age_ms)),
+    ):
+        found = throttles(site, address)
+        said = [block for block in found if isinstance(block, Paragraph)]
+        assert said[-1].tone is (Tone.GOOD if is_of_now else Tone.UNKNOWN)
+        of_then = [block.text for block in said[:-1]]
+        assert of_then == ([] if is_of_now else ["What follows is the state of 2027-01-15 08:00:00 UTC."])
+        verdicts = [column for name in ("tried", "throttles") for column in table(found, name).columns if column.tones]
+        assert len(verdicts) == (2 if is_of_now else 0)
+
+
 def history(store: DashboardStore, broker: int, role: str, **query: Any) -> tuple[Chart, DataTable]:
     (chart,) = [b for b in blocks(store, broker=broker, role=role, **query) if isinstance(b, Chart)]
     return chart, chart.table
