@@ -221,7 +221,7 @@ def test_a_tried_rate_that_does_harm_is_shown_without_a_button(
 def test_a_throttle_of_a_watch_that_has_ended_is_not_said_to_be_enough(
     store: DashboardStore, age_ms: int, is_of_now: bool
 ) -> None:
-    store.throttles(LEADER)
+    store.throttles(LEADER, FOLLOWER)
     for site, address in (
         (store.site(TICK_MS + age_ms), at(rate="20 MB")),
         (store.site(TICK_MS + 9_000_000), at(rate="20 MB", at=TICK_MS + age_ms)),
