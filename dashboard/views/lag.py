@@ -101,8 +101,8 @@ def lag(site: Site, address: Address) -> Sequence[Block]:
         of_then = [*of_then, Paragraph(text, Tone.UNKNOWN)]
     return [
         *of_then,
-        _over_time(history, frozen_then, unread, ticks),
-        _by_source(pairs, frozen, tick_ms),
+        _over_time(history, frozen_then, unread, ticks, clock_text(ticks.last_ms, site.clock_ms())),
+        _by_source(pairs, frozen, clock_text(tick_ms, site.clock_ms())),
         DataTable("lag", "Replication lag by brokers", _COLUMNS, rows, "No broker fetches.", note),
     ]
 
@@ -132,6 +132,7 @@ def _over_time(
     frozen_then: Mapping[tuple[int, int], int],
     unread: Collection[int],
     ticks: TickRange,
+    to: str,
 ) -> HeatMap:
     step_ms = part_ms(ticks)
 
@@ -149,7 +150,7 @@ def _over_time(
     table = DataTable("history", "Greatest lag, by time", _HISTORY_COLUMNS, rows)
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     return HeatMap(
-        f"Greatest lag of each follower, {lasts} to {clock_text(ticks.last_ms)}",
+        f"Greatest lag of each follower, {lasts} to {to}",
         "follower",
         [str(broker) for broker in brokers],
         # One in ten is named.
@@ -160,7 +161,7 @@ def _over_time(
     )
 
 
-def _by_source(pairs: Sequence[PairLag], frozen: Counter[tuple[int, int | None]] | None, tick_ms: int) -> HeatMap:
+def _by_source(pairs: Sequence[PairLag], frozen: Counter[tuple[int, int | None]] | None, at: str) -> HeatMap:
     followers, left_out = _furthest((pair.broker, pair.greatest_lag_offsets) for pair in pairs)
     sources, more_left_out = _furthest((pair.source_broker, pair.greatest_lag_offsets) for pair in pairs)
     by_pair = {(pair.broker, pair.source_broker): pair for pair in pairs}
@@ -178,7 +179,7 @@ def _by_source(pairs: Sequence[PairLag], frozen: Counter[tuple[int, int | None]]
         ]
         for broker in followers
     ]
-    title = f"Greatest lag of followers by the broker that they fetch from, at {clock_text(tick_ms)}"
+    title = f"Greatest lag of followers by the broker that they fetch from, at {at}"
     names = [str(source) for source in sources]
     note = f"{_LEGEND}{left_out or more_left_out}"
     return HeatMap(title, "follower", [str(one) for one in followers], names, cells, None, note)

@@ -80,19 +80,19 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     note = f"At most the last {MOST_EVENTS} of each kind." if len(rows) >= MOST_EVENTS else ""
     empty = "Nothing happened: no alert, switch, change of a throttle, or command."
     return [
-        *_charts(points, ticks, annotations_of(happened), site.bridged_ms(ticks)),
+        *_charts(points, ticks, annotations_of(happened), site),
         DataTable("events", "What happened", _COLUMNS, linked, empty, note),
     ]
 
 
 def _charts(
-    points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations], bridged_ms: int
+    points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations], site: Site
 ) -> list[Block]:
     if not points:
         return [Paragraph("No partition was in a reassignment in this time.")]
     rows = [{**vars(point), "finish_ms": point.finish_ms} for point in points]
     table = DataTable("progress", "Progress, by time", _POINT_COLUMNS, rows[::-1])
-    times_ms = [point.tick_ms for point in points]
+    times_ms, bridged_ms = [point.tick_ms for point in points], site.bridged_ms(ticks)
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     thinned = f"One tick in {duration_text(ticks.step_ms / 1000)}." if len(points) > 1 and ticks.step_ms > 1000 else ""
     remaining = [None if p.remaining_bytes is None else float(p.remaining_bytes) for p in points]
@@ -101,7 +101,7 @@ def _charts(
     if None in remaining:
         reasons.append("what some replicas lack is unknown")
     note = f"{thinned} A gap: {', or '.join(reasons)}.".strip() if reasons else thinned
-    title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms)}"
+    title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms, site.clock_ms())}"
     svg = over_time(title, times_ms, [left], size_text, annotations, bridged_ms=bridged_ms)
     blocks: list[Block] = [Chart(title, svg, table, note)]
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]

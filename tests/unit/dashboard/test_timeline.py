@@ -29,8 +29,9 @@ from headroom.dashboard.data.timeline import (
 )
 from headroom.dashboard.report import report
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
+from headroom.dashboard.views.blocks import Chart, DataTable, HeatMap, Paragraph, tables_of
 from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
+from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.throttles import annotations_of
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
@@ -178,6 +179,16 @@ def test_what_is_left_is_unknown_at_a_tick_that_does_not_know_it_of_a_replica(st
     assert values(left.table.rows[::-1], "remaining_bytes") == [(50_000_000,), (None,), (None,), (25_000_000,)]
     assert left.note.endswith("A gap: what some replicas lack is unknown.")
     assert store.client().get("/timeline").status_code == 200
+
+
+def test_a_range_of_another_day_is_named_with_its_date(moved: DashboardStore) -> None:
+    moved.lags((3, 1, "t", 0, 5))
+    for days, text in ((0, "08:00:00 UTC"), (1, "2027-01-15 08:00:00 UTC")):
+        site = moved.site(TICK_MS + 86_400_000 * days)
+        left = next(block for block in timeline(site, at()) if isinstance(block, Chart))
+        assert left.title == f"Left to copy, 1 h to {text}"
+        titles = [block.title for block in lag(site, at()) if isinstance(block, HeatMap)]
+        assert [title.partition(", ")[2] for title in titles] == [f"1 h to {text}", f"at {text}"]
 
 
 def test_nothing_is_left_to_copy_between_two_moves(store: DashboardStore) -> None:
