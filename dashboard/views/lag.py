@@ -143,7 +143,7 @@ def _over_time(
     cells: dict[int, dict[int, HeatCell]] = defaultdict(dict)
     for one in history:
         frozen = frozen_of(one)
-        title = f"broker {one.broker}, {clock_text(one.at_ms)}: {_said(one, frozen)}"
+        title = f"broker {one.broker}, {clock_text(one.at_ms, ticks.last_ms)}: {_said(one, frozen)}"
         cells[one.broker][one.at_ms] = _cell(one, frozen, title, with_number=False)
     brokers, left_out = _furthest((one.broker, one.greatest_lag_offsets) for one in history)
     rows = [{**vars(one), "frozen": frozen_of(one)} for one in history[::-1]]
