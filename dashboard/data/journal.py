@@ -44,8 +44,11 @@ _RUNS_SQL = """SELECT run_id, first_value(command ORDER BY first_seq) AS command
     GROUP BY run_id ORDER BY began_ms DESC, run_id"""
 _STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY {order}at_ms, run_id, seq LIMIT {most} OFFSET {first}"
 _COUNT_SQL = "SELECT count(*) AS steps, array_agg(DISTINCT command) AS commands FROM data WHERE {condition}"
-_RATES_SQL = """SELECT DISTINCT subject, "after" FROM data
-    WHERE {condition} AND step = 'rate' AND state IN ('intended', 'done')"""
+# What a run sets back in the end is intended too; it is what was there before its first rate.
+_RATES_SQL = """SELECT DISTINCT subject, "after" FROM (
+        SELECT subject, state, "after", first_value("before") OVER (PARTITION BY subject ORDER BY seq) AS first_before
+        FROM data WHERE {condition} AND step = 'rate')
+    WHERE state IN ('intended', 'done') AND ("after" IS DISTINCT FROM first_before)"""
 _PROGRESS_SQL = """SELECT
         first_value("after" ORDER BY seq) FILTER (WHERE step = 'run' AND state = 'intended') AS options,
         count(DISTINCT CASE WHEN step = 'finish' AND state = 'done' THEN subject END) AS finished
@@ -150,7 +153,9 @@ class JournalReader:
         return self._kept(("progress", condition), read)
 
     def rates(self, condition: str) -> list[tuple[str, str | None]]:
-        """Return subject and value of each rate that was set, or was to be, by steps of a condition.
+        """Return subject and value of each rate that was set, or was to be, by steps of a condition on one run.
+
+        What was there before it, and is set back in the end, is none of them.
 
         Raises:
             HeadroomError: the journal exists but cannot be read.

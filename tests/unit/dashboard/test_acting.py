@@ -744,6 +744,18 @@ def test_a_silence_of_another_cluster_is_not_offered(store: DashboardStore, prog
             ],
             "--throttle 50000000",
         ),
+        # It is raised meanwhile, and the run notes before that it sets it back.
+        (
+            [
+                {"before": "1000000000", "after": "50000000"},
+                {"before": "1000000000", "after": "50000000", "state": "done"},
+                {"before": "50000000", "after": "70000000"},
+                {"before": "70000000", "after": "70000000", "state": "done"},
+                {"before": "70000000", "after": "1000000000"},
+                {"before": "70000000", "after": "1000000000", "state": "undone"},
+            ],
+            "--throttle 70000000",
+        ),
         ([{"after": "50000000"}, {"subject": "broker 1 as log_dirs", "after": "300000000"}], "--throttle 50000000"),
         ([{"step": "submit", "subject": "t-0", "after": "1,2"}], None),
     ],
