@@ -54,7 +54,7 @@ class FollowerLag:
         at_ms: begin of the part, epoch milliseconds.
         greatest_lag_offsets: greatest known lag to any broker, offsets; None if none was known.
         unknown: most replicas whose gauge was -1, to one broker.
-        missing: most replicas without a gauge, to one broker; None if that was not known.
+        missing: most replicas without a gauge, to one broker; None if none is known to be, and of a tick it is unknown.
     """
 
     broker: int
@@ -65,7 +65,8 @@ class FollowerLag:
 
 
 _HISTORY_SQL = """SELECT broker, tick_ms - (tick_ms - {first_ms}) % {step_ms} AS at_ms,
-        max(greatest_lag_offsets) AS greatest_lag_offsets, max(unknown) AS unknown, max(missing) AS missing
+        max(greatest_lag_offsets) AS greatest_lag_offsets, max(unknown) AS unknown,
+        CASE WHEN max(missing) = 0 AND bool_or(missing IS NULL) THEN NULL ELSE max(missing) END AS missing
     FROM data WHERE {condition} GROUP BY 1, 2 ORDER BY 1, 2"""
 
 

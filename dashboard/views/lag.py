@@ -60,10 +60,11 @@ _HISTORY_COLUMNS = (
 _MOST_BROKERS = 40
 # Least lags of the levels above 0, offsets.
 _LEVELS = (1, 100, 1_000, 10_000, 100_000)
-_UNKNOWN, _MISSING, _FROZEN, _UNREAD = "?", "×", "F", "F?"
+_UNKNOWN, _MISSING, _UNCOUNTED, _FROZEN, _UNREAD = "?", "×", "×?", "F", "F?"
 _LEGEND = (
     f"Darker: further behind, from {_LEVELS[0]}, {', '.join(f'{level:,}' for level in _LEVELS[1:])} offsets on. "
     f"Hatched, with a letter: unknown. {_UNKNOWN}: Kafka's gauge was -1. {_MISSING}: a replica has no gauge. "
+    f"{_UNCOUNTED}: whether each has one is unknown, without metadata. "
     f"{_FROZEN}: a gauge is frozen while the real lag changes: the greatest is unknown. {_UNREAD}: no verdict says "
     "whether one is. ≥: beside such replicas others have a number. Empty: nothing is fetched, or no tick."
 )
@@ -120,7 +121,7 @@ def _frozen_at(site: Site, cluster: str, tick_ms: int) -> Counter[tuple[int, int
 
 def _row(pair: PairLag, frozen: Counter[tuple[int, int | None]] | None, *, is_stale: bool) -> Row:
     of_pair = None if frozen is None else frozen[pair.broker, pair.source_broker]
-    is_unknown = pair.unknown or pair.missing or of_pair != 0
+    is_unknown = pair.unknown or pair.missing != 0 or of_pair != 0
     state = "behind" if pair.behind else "unknown" if is_unknown else "in step"
     # The table has 0 as the sum of no known gauge.
     known_sum = None if pair.greatest_lag_offsets is None else pair.lag_offsets
@@ -207,7 +208,9 @@ def _said(one: PairLag | FollowerLag, frozen: int | None) -> str:
     said = ["no known lag" if offsets is None or frozen != 0 else f"{offsets:,} offsets"]
     if one.unknown:
         said.append(f"{one.unknown:,} unknown")
-    if one.missing:
+    if one.missing is None:
+        said.append("whether each replica has a gauge is unknown")
+    elif one.missing:
         said.append(f"{one.missing:,} without a gauge")
     if frozen is None:
         said.append("which gauges are frozen is unknown")
@@ -219,8 +222,9 @@ def _said(one: PairLag | FollowerLag, frozen: int | None) -> str:
 def _cell(one: PairLag | FollowerLag, frozen: int | None, title: str, *, with_number: bool) -> HeatCell:
     # The greatest gauge may be a frozen one, which says nothing of the lag.
     offsets = None if frozen != 0 else one.greatest_lag_offsets
+    of_missing = _UNCOUNTED if one.missing is None else _MISSING * bool(one.missing)
     of_frozen = _UNREAD if frozen is None else _FROZEN * bool(frozen)
-    letters = _UNKNOWN * bool(one.unknown) + _MISSING * bool(one.missing) + of_frozen
+    letters = _UNKNOWN * bool(one.unknown) + of_missing + of_frozen
     number = f"{'≥' * bool(letters)}{offsets:,}" if with_number and offsets is not None else ""
     level = None if offsets is None else sum(offsets >= least for least in _LEVELS)
     return HeatCell(level, f"{number} {letters}".strip(), title)

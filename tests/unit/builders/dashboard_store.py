@@ -35,6 +35,7 @@ from headroom.schemas.tables import (
     BRONZE_TICKS,
     ELECTION_PLAN,
     FETCHER_LAG,
+    LEADER_DISTRIBUTION,
     LEADER_IMBALANCE,
     PARTITION_WRITE_RATE,
     REASSIGNMENT_PROGRESS,
@@ -103,11 +104,22 @@ class DashboardStore:
         empty: dict[str, Any] = {"outlooks": [], "left_out": [], "raise_first": []}
         self.rows(ELECTION_PLAN, {**_tick(tick_ms), **plan, **empty, "first_batch_write_bytes_per_s": MB})
 
-    def lags(self, *rows: tuple[int, int, str, int, int | None], tick_ms: int = TICK_MS) -> None:
-        """Append lag gauges: follower, its source, topic, partition and offsets (None: the gauge was -1)."""
+    def lags(
+        self, *rows: tuple[int, int, str, int, int | None], tick_ms: int = TICK_MS, has_metadata: bool = True
+    ) -> None:
+        """Append lag gauges: follower, its source, topic, partition and offsets (None: the gauge was -1).
+
+        Metadata of the tick, if it has them, name these replicas alone.
+        """
         keys = ("broker", "source_broker", "topic", "partition", "lag_offsets")
         named = [{**_tick(tick_ms), "fetcher": "f", **dict(zip(keys, row, strict=True))} for row in rows]
         self.rows(FETCHER_LAG, *named)
+        if has_metadata:
+            replicas = [
+                {**row, "leader": row["source_broker"], "replicas": [row["source_broker"], row["broker"]]}
+                for row in named
+            ]
+            self.rows(LEADER_DISTRIBUTION, *replicas)
         append(self.opened(REPLICATION_LAG), replication_lags(str(self.path), CLUSTER, tick_ms), REPLICATION_LAG)
 
     def tick_ends(self, *messages: Row, value: bytes | None = None) -> None:

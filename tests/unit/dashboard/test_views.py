@@ -174,6 +174,18 @@ def test_a_gauge_without_a_value_is_unknown_and_not_in_step(store: DashboardStor
     ]
 
 
+def test_a_replica_may_have_no_gauge_while_no_metadata_say_which_there_are(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.throttles(ENOUGH, tick_ms=TICK_MS - 1000)
+    store.lags((3, 1, "t", 0, 0), tick_ms=TICK_MS - 1000)
+    store.lags((3, 1, "t", 0, 0), has_metadata=False)
+    assert values(table(lag(store.site(), at()), "lag").rows, "missing", "state") == [(None, "unknown")]
+    for heat_map, text in zip(heat_maps(store), ("×?", "≥0 ×?"), strict=True):
+        assert (heat_map.cells[0][-1].level, heat_map.cells[0][-1].text) == (0, text)
+        assert heat_map.cells[0][-1].title.endswith("0 offsets, whether each replica has a gauge is unknown")
+    assert values(table(lag(store.site(), at(at=TICK_MS - 1000)), "lag").rows, "missing", "state") == [(0, "in step")]
+
+
 def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -> None:
     message = [(3, 1, "t", 0, 5), (3, 1, "t", 1, None), (3, 2, "t", 2, 4)]
     store.lags(*message)
