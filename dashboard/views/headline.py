@@ -173,9 +173,11 @@ def _terms(moment: ClusterMoment) -> list[Term]:
     if not moment.replicas or moment.finish is None:
         return []
     remaining = [r.remaining_bytes for r in moment.replicas if not r.in_sync]
-    known = sum(one for one in remaining if one is not None)
-    unknown = sum(one is None for one in remaining)
-    left = size_text(known) + (f" and what {unknown} replicas lack" if unknown else "")
+    known = [one for one in remaining if one is not None]
+    unknown = len(remaining) - len(known)
+    # Of no known one, 0 bytes would read as an end.
+    left = size_text(sum(known) if known or not unknown else None)
+    left += f" and what {unknown} replicas lack" if known and unknown else ""
     partitions = len({replica.name for replica in moment.replicas})
     terms = [
         Term("Partitions moving", f"{partitions} with {moment.finish.replicas} new replicas"),

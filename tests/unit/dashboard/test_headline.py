@@ -287,6 +287,13 @@ def test_unknown_finish_is_unknown_and_never_zero(store: DashboardStore) -> None
     assert "Finish" not in terms
 
 
+@pytest.mark.parametrize(("state", "left"), [("no_data", "unknown"), ("in_sync", "0 B")])
+def test_what_no_replica_knows_is_not_0_bytes(store: DashboardStore, state: str, left: str) -> None:
+    store.throttles(UNREAD)
+    store.replicas(*(new_replica(n, state, remaining_bytes=None if state == "no_data" else 0) for n in range(2)))
+    assert {term.name: term.text for term in shown(store).terms}["Left to copy"] == left
+
+
 @pytest.mark.parametrize("severity", ["info", "warning", "critical"])
 def test_what_was_good_is_unknown_once_nothing_evaluates_any_more(store: DashboardStore, severity: str) -> None:
     store.throttles(ENOUGH)
