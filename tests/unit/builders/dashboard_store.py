@@ -122,15 +122,15 @@ class DashboardStore:
             self.rows(LEADER_DISTRIBUTION, *replicas)
         append(self.opened(REPLICATION_LAG), replication_lags(str(self.path), CLUSTER, tick_ms), REPLICATION_LAG)
 
-    def tick_ends(self, *messages: Row, value: bytes | None = None) -> None:
-        """Append the last messages of ticks as bronze has them; ``value``: instead of what they are."""
+    def tick_ends(self, *messages: Row, value: bytes | None = None, key: bytes | None = None) -> None:
+        """Append the last messages of ticks as bronze has them; ``value`` and ``key``: instead of what they are."""
         table = self.opened(BRONZE_TICKS)
         first = 1000 * table.version()
         envelopes = [{"cluster": CLUSTER, "kind": "tick_end", "tick_ms": TICK_MS, **message} for message in messages]
         times_us = [one["tick_ms"] * 1000 for one in envelopes]
         keys = ("cluster", "kind", "tick_ms")
         columns: dict[str, list[Any]] = {
-            "key": [json.dumps({key: one[key] for key in keys}).encode() for one in envelopes],
+            "key": [key or json.dumps({name: one[name] for name in keys}).encode() for one in envelopes],
             "value": [value or json.dumps(one).encode() for one in envelopes],
             "topic": ["headroom.ticks"] * len(messages),
             "partition": [0] * len(messages),

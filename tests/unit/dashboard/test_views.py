@@ -638,6 +638,12 @@ def test_what_the_collector_says_is_unknown_without_a_tick_of_the_last_minutes(s
     assert collection(store, TICK_MS + 3_600_000)["Collection"][1] is Tone.UNKNOWN
 
 
+def test_a_record_of_another_program_does_not_hide_what_the_collector_says(store: DashboardStore) -> None:
+    store.tick_ends(ENDED)
+    store.tick_ends(ENDED, key=b"\xff")
+    assert collection(store)["Collection"][0].startswith("tick of 2027-01-15 08:00:00 UTC")
+
+
 @pytest.mark.parametrize("value", [b"", b"[]", b"\xff", b"{", b'{"unanswered": [1]}', b'{"lateness_ms": "x"}'])
 def test_an_end_that_cannot_be_used_is_said_beside_the_rest(store: DashboardStore, value: bytes) -> None:
     store.throttles(ENOUGH)
