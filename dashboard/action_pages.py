@@ -122,16 +122,18 @@ def _said(action: ChosenAction) -> tuple[Tone, str]:
 
 def _content(site: Site, action: ChosenAction) -> str:
     tone, text = _said(action)
-    curve = action.curve
+    curve, command = action.curve, action.offer.command
     # A cut is looked at as a proposal of its own.
     cuts = {} if curve is None or action.progress.is_running else _cuts(site, action, curve)
     return ENVIRONMENT.get_template("action_content.html").render(
         action=action,
         tone=tone,
         text=text,
-        # A plan that was given is in the folder of this action alone: its form gives it to another one.
-        again=site.offers.sign(action.offer) if action.offer.command.plan_digest is None else None,
-        form_url=form_url(action.offer.cluster, action.offer.command, action.action_id),
+        # A plan that was given is in the folder of this action alone: its form gives it to another one. A throttle of
+        # an earlier tick may be too low now, which the look does not say.
+        again=site.offers.sign(action.offer) if command.plan_digest is None and not command.sets_rate else None,
+        throttles_url=Address(cluster=action.offer.cluster).url(View.THROTTLES) if command.sets_rate else None,
+        form_url=form_url(action.offer.cluster, command, action.action_id),
         curve=curve,
         picture=None if curve is None else _picture(curve),
         cuts=cuts,

@@ -115,6 +115,16 @@ class Address(BaseModel):
         path = f"/{view.value}" if isinstance(view, View) else view
         return f"{path}?{urlencode(given)}" if given else path
 
+    def later_url(self, view: View, by_s: int) -> str:
+        """Return the address of a moment some seconds later, or earlier, within the times that an address can have.
+
+        Args:
+            view: the view.
+            by_s: how much later than its moment, seconds. An address about now stays there.
+        """
+        at = None if self.at is None else min(max(self.at + 1000 * by_s, FIRST_MS), LAST_MS)
+        return self.url(view, at=at, play=None)
+
     def of_cluster(self, view: View) -> str:
         """Return the address of another view at the same cluster and moment."""
         return Address(cluster=self.cluster, at=self.at, until=self.until, span=self.span).url(view)
@@ -134,7 +144,7 @@ class Address(BaseModel):
         last_ms = min(self.at + span_ms // 2, max(self.at, now_ms - now_ms % 60_000))
         if self.until is not None and self.until - span_ms <= self.at <= self.until:
             last_ms = self.until
-        return last_ms - span_ms, last_ms
+        return max(FIRST_MS, last_ms - span_ms), last_ms
 
 
 def _plain(value: Any) -> Any:

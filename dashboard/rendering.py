@@ -44,6 +44,8 @@ VIEWS: Mapping[View, Callable[[Site, Address], Sequence[Block]]] = {
 _TEMPLATES = Path(__file__).parent / "templates"
 # Before the paths of the pages.
 API = "/api/v1"
+# With what a text begins that a spreadsheet takes for a formula; where these signs are wide, the wide ones too.
+_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 
 
 class Regions(NamedTuple):
@@ -222,7 +224,7 @@ def _plain(value: Any) -> Any:
 def _cell(value: Any) -> Any:
     """Return a value of CSV; a text that a spreadsheet would take for a formula is quoted as text."""
     value = _plain(value)
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r", "\n"):
+    if isinstance(value, str) and value[:1] in _FORMULAS:
         return f"'{value}"
     return value
 

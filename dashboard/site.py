@@ -15,7 +15,8 @@ from headroom.dashboard.data.journal import JournalReader
 from headroom.dashboard.data.moment import ClusterMoment, MomentReader
 from headroom.dashboard.data.open_tables import OpenTables
 from headroom.dashboard.data.points import PointReader
-from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text
+from headroom.dashboard.data.timeline import TickRange
+from headroom.operations.evaluation import Evaluation, evaluation_of, evaluation_text, fresh_ms
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS, ALERT_MARKS
 from headroom.streaming.clock import now_ms
@@ -25,7 +26,6 @@ from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_
 # Silences begin and end without a commit.
 _ALERTS_MS = 5_000
 _CLUSTERS_MS = 60_000
-_SETS_RATE = ("throttle", "apply")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Site:
             return None
         cluster = self.cluster(address)
         command = allowed_command(text, self._configured[cluster].config)
-        if command is None or (command.words[:2] == _SETS_RATE and not is_current):
+        if command is None or (command.sets_rate and not is_current):
             return None
         offer = CommandOffer(cluster, command)
         return self.offers.sign(offer) if self.serves(offer) else None
@@ -148,6 +148,10 @@ class Site:
         process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
         text = evaluation_text(evaluation, at_ms, process)
         return ViewTime(self.shown_ms(address), address.at is not None, evaluation, text)
+
+    def bridged_ms(self, ticks: TickRange) -> int:
+        """Return the longest time between two points of a chart in which a cluster was evaluated, milliseconds."""
+        return ticks.step_ms + fresh_ms(self.watched(ticks.cluster).settings)
 
     def shown_ms(self, address: Address) -> int:
         """Return the moment that an address shows, by which ages count, epoch milliseconds."""

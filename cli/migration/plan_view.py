@@ -68,7 +68,7 @@ def _reached_text(plan: MigrationPlan, partition: PlannedPartition) -> str:
         return UNKNOWN
     if partition.write_offsets_per_s == 0:
         return "now: no record has come"
-    return clock_text(plan.read_ms + round(partition.switch_in_s * 1000))
+    return clock_text(plan.read_ms + round(partition.switch_in_s * 1000), plan.read_ms)
 
 
 def _rate_text(offsets_per_s: float | None) -> str:

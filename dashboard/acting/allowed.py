@@ -17,6 +17,7 @@ _LONGEST = 2000
 # Name of a plan that somebody has given, in the folder of its action.
 PLAN_FILE = "plan.json"
 _PLAN = ("plan",)
+_SETS_RATE = ("throttle", "apply")
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,11 @@ class AllowedCommand:
     def is_made(self) -> bool:
         """Return whether it makes what is then carried out, so that the same can go on after an interruption."""
         return self._making is not None
+
+    @property
+    def sets_rate(self) -> bool:
+        """Return whether it sets a throttle, which follows from a tick, and may do harm at a later one."""
+        return self.words[:2] == _SETS_RATE
 
     @property
     def lasts(self) -> bool:

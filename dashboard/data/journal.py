@@ -21,8 +21,10 @@ _KEPT = 32
 _KEPT_STEPS = 200
 _NEWEST_SQL = """SELECT run_id, min(at_ms) AS began_ms FROM data WHERE {condition}
     GROUP BY run_id ORDER BY began_ms DESC, run_id LIMIT {most}"""
-# By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps.
-_RUNS_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(began_ms) AS began_ms,
+# By the last row about the run as a whole; only a run of a plan has one. Another command has ended with its steps. What
+# later takes a run back has rows in it too, so that its first row alone says which command began it, and who.
+_RUNS_SQL = """SELECT run_id, first_value(command ORDER BY first_seq) AS command,
+        first_value("by" ORDER BY first_seq) AS "by", min(began_ms) AS began_ms,
         max(last_ms) AS last_ms, sum(steps) AS steps, sum(failed) AS failed,
         CASE last_value(state ORDER BY last_seq) FILTER (WHERE step = 'run')
             WHEN 'done' THEN 'done'
@@ -34,15 +36,19 @@ _RUNS_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(be
                 WHEN bool_or(state = 'failed') THEN 'ended early'
                 ELSE 'done' END
             END AS state
-    FROM (SELECT run_id, step, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms,
+    FROM (SELECT run_id, step, first_value(command ORDER BY seq) AS command,
+            first_value("by" ORDER BY seq) AS "by", min(seq) AS first_seq, min(at_ms) AS began_ms,
             max(at_ms) AS last_ms, max(seq) AS last_seq, count(*) AS steps,
             sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, last_value(state ORDER BY seq) AS state
         FROM data WHERE {condition} GROUP BY run_id, step, subject)
     GROUP BY run_id ORDER BY began_ms DESC, run_id"""
 _STEPS_SQL = "SELECT * FROM data WHERE {condition} ORDER BY {order}at_ms, run_id, seq LIMIT {most} OFFSET {first}"
 _COUNT_SQL = "SELECT count(*) AS steps, array_agg(DISTINCT command) AS commands FROM data WHERE {condition}"
-_RATES_SQL = """SELECT DISTINCT subject, "after" FROM data
-    WHERE {condition} AND step = 'rate' AND state IN ('intended', 'done')"""
+# What a run sets back in the end is intended too; it is what was there before its first rate.
+_RATES_SQL = """SELECT DISTINCT subject, "after" FROM (
+        SELECT subject, state, "after", first_value("before") OVER (PARTITION BY subject ORDER BY seq) AS first_before
+        FROM data WHERE {condition} AND step = 'rate')
+    WHERE state IN ('intended', 'done') AND ("after" IS DISTINCT FROM first_before)"""
 _PROGRESS_SQL = """SELECT
         first_value("after" ORDER BY seq) FILTER (WHERE step = 'run' AND state = 'intended') AS options,
         count(DISTINCT CASE WHEN step = 'finish' AND state = 'done' THEN subject END) AS finished
@@ -147,7 +153,9 @@ class JournalReader:
         return self._kept(("progress", condition), read)
 
     def rates(self, condition: str) -> list[tuple[str, str | None]]:
-        """Return subject and value of each rate that was set, or was to be, by steps of a condition.
+        """Return subject and value of each rate that was set, or was to be, by steps of a condition on one run.
+
+        What was there before it, and is set back in the end, is none of them.
 
         Raises:
             HeadroomError: the journal exists but cannot be read.

@@ -21,9 +21,9 @@ AHEAD_MS = 60_000
 # What an end may have is not bounded where it is read.
 _LONGEST_REASON, _GREATEST = 200, 2**53
 _KIND = "tick_end"
-# A message itself is read once it is known where it is.
-_KEYS_SQL = """SELECT "offset", CAST(key AS VARCHAR) AS key FROM data WHERE {condition}
-        AND CAST(key AS VARCHAR) LIKE '%{kind}%' ORDER BY "offset" DESC LIMIT {most}"""
+# A message itself is read once it is known where it is. Other programs may have written keys that are no text.
+_KEYS_SQL = """SELECT "offset", TRY_CAST(key AS VARCHAR) AS key FROM data WHERE {condition}
+        AND TRY_CAST(key AS VARCHAR) LIKE '%{kind}%' ORDER BY "offset" DESC LIMIT {most}"""
 _VALUE_SQL = 'SELECT CAST(value AS VARCHAR) AS value FROM data WHERE {condition} AND "offset" = {offset} LIMIT 1'
 _MOST = 1000
 

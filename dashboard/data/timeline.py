@@ -191,23 +191,42 @@ def leader_switches(tables: OpenTables, ticks: TickRange) -> list[SwitchedPartit
 
 @dataclass(frozen=True)
 class ThrottleStep:
-    """A broker and role with another throttle, or another verdict, than at the tick before."""
+    """A broker and role with another throttle, or another verdict, than at the tick before.
+
+    Attributes:
+        tick_ms: the tick, epoch milliseconds.
+        broker: the broker.
+        role: its role.
+        throttle_bytes_per_s: throttle in force; None if there is none, or it is unknown.
+        is_unread: whether it is unknown, as of ``ThrottleStatus.is_rate_unread``.
+        before_bytes_per_s: that of the tick before.
+        was_unread: whether that was unknown.
+        verdict: verdict on it.
+        before_verdict: that of the tick before.
+    """
 
     tick_ms: int
     broker: int
     role: str
     throttle_bytes_per_s: float | None
+    is_unread: bool
     before_bytes_per_s: float | None
+    was_unread: bool
     verdict: str
     before_verdict: str
 
 
 _CHANGES_SQL = """SELECT * FROM (
-        SELECT tick_ms, broker, role, throttle_bytes_per_s, verdict,
-            lag(throttle_bytes_per_s) OVER w AS before_bytes_per_s, lag(verdict) OVER w AS before_verdict
-        FROM data WHERE {condition} WINDOW w AS (PARTITION BY broker, role ORDER BY tick_ms))
-    WHERE before_verdict IS NOT NULL
-        AND ((before_bytes_per_s IS DISTINCT FROM throttle_bytes_per_s) OR before_verdict <> verdict)
+        SELECT tick_ms, broker, role, throttle_bytes_per_s, is_unread, verdict,
+            lag(throttle_bytes_per_s) OVER w AS before_bytes_per_s, lag(is_unread) OVER w AS was_unread,
+            lag(verdict) OVER w AS before_verdict
+        FROM (SELECT tick_ms, broker, role, throttle_bytes_per_s, verdict,
+                (throttle_bytes_per_s IS NULL AND verdict = 'no_data' AND coalesce(throttle_source, '') <> 'none')
+                    AS is_unread
+            FROM data WHERE {condition})
+        WINDOW w AS (PARTITION BY broker, role ORDER BY tick_ms))
+    WHERE before_verdict IS NOT NULL AND ((before_bytes_per_s IS DISTINCT FROM throttle_bytes_per_s)
+        OR was_unread <> is_unread OR before_verdict <> verdict)
     ORDER BY tick_ms DESC LIMIT {most}"""
 
 

@@ -32,8 +32,7 @@ function writeTimes(root) {
   for (const time of root.querySelectorAll("time[data-ms]")) {
     const ms = Number(time.dataset.ms);
     const date = new Date(isLocal() ? ms - new Date(ms).getTimezoneOffset() * 60000 : ms);
-    const full = date.toISOString().slice(0, 19).replace("T", " ") + (isLocal() ? "" : " UTC");
-    write(time, time.hasAttribute("data-clock") ? full.slice(11) : full);
+    write(time, date.toISOString().slice(0, 19).replace("T", " ") + (isLocal() ? "" : " UTC"));
   }
 }
 
@@ -47,10 +46,11 @@ function readOut(part, html) {
 }
 
 // Replaces a part, unless somebody is selecting text in it, or presses something; what was open or had the focus stays so.
-function replace(part, html) {
+// A selection that is left behind, as by Copy where there is no clipboard, does not keep a state of then for good.
+function replace(part, html, isLate) {
   if (part.id === "said") return readOut(part, html);
   const selection = getSelection();
-  if (part.querySelector(":active") || (selection && !selection.isCollapsed && part.contains(selection.anchorNode))) return false;
+  if (part.querySelector(":active") || (!isLate && selection && !selection.isCollapsed && part.contains(selection.anchorNode))) return false;
   const open = new Map([...part.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
   const scrolled = [...part.querySelectorAll(".scroll")].map((s) => [s.getAttribute("aria-labelledby"), s.scrollLeft, s.scrollTop]);
   const focused = part.contains(document.activeElement) ? pathTo(document.activeElement) : null;
@@ -79,10 +79,10 @@ function pathTo(element) {
 const waiting = new Map();
 
 function show(regions) {
-  for (const [name, html] of Object.entries(regions)) waiting.set(name, html);
-  for (const [name, html] of waiting) {
+  for (const [name, html] of Object.entries(regions)) waiting.set(name, { sinceMs: Date.now(), ...waiting.get(name), html });
+  for (const [name, { html, sinceMs }] of waiting) {
     const part = document.getElementById(name);
-    if (!part || replace(part, html)) waiting.delete(name);
+    if (!part || replace(part, html, Date.now() - sinceMs > LATE_MS)) waiting.delete(name);
   }
 }
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 from headroom.schemas.text.amounts import (
     UNKNOWN,
-    clock_text,
     duration_text,
     moment_text,
     percent_text,
@@ -50,7 +49,6 @@ class Kind(str, Enum):
     SHARE = "share"
     DURATION = "duration"
     MOMENT = "moment"
-    CLOCK = "clock"
     STATE = "state"
     BAR = "bar"
 
@@ -65,7 +63,6 @@ _TEXTS: Mapping[Kind, Callable[[Any], str]] = {
     Kind.SHARE: percent_text,
     Kind.DURATION: duration_text,
     Kind.MOMENT: moment_text,
-    Kind.CLOCK: clock_text,
     # The page says it without the underscores of the word that tables and API have.
     Kind.STATE: lambda value: str(value).replace("_", " "),
     Kind.BAR: lambda bar: bar.text,
@@ -151,6 +148,11 @@ class DataColumn:
     def tone(self, value: Any) -> Tone:
         """Return the tone of a state."""
         return self.tones.get(value, Tone.UNKNOWN)
+
+
+def without_tones(columns: Sequence[DataColumn]) -> list[DataColumn]:
+    """Return columns for rows that are the state of then: how good that is now is unknown."""
+    return [replace(column, tones={}) for column in columns]
 
 
 class StoredRows(Sequence[Row]):

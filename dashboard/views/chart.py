@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pygal
@@ -74,6 +75,7 @@ def over_time(
     annotations: Sequence[ChartAnnotations] = (),
     *,
     from_zero: bool = True,
+    bridged_ms: int | None = None,
 ) -> str:
     """Return the picture of values over time as SVG.
 
@@ -84,6 +86,8 @@ def over_time(
         text: returns a value as text.
         annotations: points of time that get upright lines; those far beyond the values are left out.
         from_zero: whether the picture begins at 0; if not, the values are points of time too.
+        bridged_ms: longest time between two points that a line bridges, milliseconds; None: any. Beyond it nothing is
+            known, and the line has a gap.
     """
     lines = [line._replace(values=[_finite(value) for value in line.values]) for line in lines]
     values = [value for line in lines for value in line.values if value is not None]
@@ -91,7 +95,17 @@ def over_time(
     bounds = (0.0, 1.05 * most) if from_zero else (least, most)
     axis = ChartAxis(times_ms, _labels(times_ms), axis_clock)
     y_labels = None if from_zero else _labels([round(least), round(most)])
-    return _drawn(title, axis, lines, text, _within(annotations, times_ms), bounds, y_labels)
+    return _drawn(title, axis, lines, text, _within(annotations, times_ms), bounds, y_labels, bridged_ms)
+
+
+def has_gap(times_ms: Sequence[int], bridged_ms: int) -> bool:
+    """Return whether two points of time that follow each other are further apart than a line bridges.
+
+    Args:
+        times_ms: points of time, epoch milliseconds, in order.
+        bridged_ms: as of ``over_time``.
+    """
+    return any(later - earlier > bridged_ms for earlier, later in pairwise(times_ms))
 
 
 def over_actions(title: str, lines: Sequence[ChartLine], chosen: int) -> str:
@@ -118,6 +132,7 @@ def _drawn(
     shown: Sequence[ChartAnnotations],
     bounds: tuple[float, float],
     y_labels: Sequence[int] | None,
+    bridged: int | None = None,
 ) -> str:
     lowest, highest = bounds
     chart = pygal.XY(
@@ -142,7 +157,7 @@ def _drawn(
         margin=4,
     )
     for line in lines:
-        points = list(zip(axis.values, line.values, strict=True))
+        points = _with_gaps(axis.values, line, bridged)
         chart.add(line.title, points, fill=line.is_area, allow_interruptions=True, show_dots=line.has_dots)
     for annotation in shown:
         upright = [point for x in annotation.at for point in ((x, lowest), (x, highest), (x, None))]
@@ -155,6 +170,28 @@ def _drawn(
     chart.add_xml_filter(lambda root: _plain(root, title, classes))
     rendered: str = chart.render(is_unicode=True)
     return rendered
+
+
+def _with_gaps(values: Sequence[int], line: ChartLine, bridged: int | None) -> list[tuple[int, float | None]]:
+    """Return the points of a line: at a gap it ends, and an area ends and begins at its base.
+
+    Args:
+        values: points of the axis, in order.
+        line: the line.
+        bridged: longest distance of two points that it bridges; None: any.
+    """
+    points: list[tuple[int, float | None]] = []
+    last: int | None = None
+    for x, y in zip(values, line.values, strict=True):
+        if last is not None and (y is None or (bridged is not None and x - last > bridged)):
+            points += [*([(last, 0.0)] if line.is_area else []), (last, None)]
+            last = None
+        if y is not None:
+            if line.is_area and last is None and points:
+                points.append((x, 0.0))
+            last = x
+        points.append((x, y))
+    return points
 
 
 def _within(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> list[ChartAnnotations]:
@@ -178,9 +215,9 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and abs(value) < _GREATEST else None
 
 
-def axis_clock(epoch_ms: float) -> str:
-    """Return a time of day as an axis has it: without its zone."""
-    return clock_text(round(epoch_ms)).removesuffix(" UTC")
+def axis_clock(epoch_ms: float, read_ms: int | None = None) -> str:
+    """Return a time of day as an axis has it: ``clock_text`` without its zone."""
+    return clock_text(round(epoch_ms), read_ms).removesuffix(" UTC")
 
 
 def _labels(times_ms: Sequence[int]) -> list[int]:

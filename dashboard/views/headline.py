@@ -13,7 +13,7 @@ from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.dashboard.address import Address
 from headroom.dashboard.data.moment import ClusterMoment, moment_after
 from headroom.dashboard.site import Site, ViewTime
-from headroom.dashboard.views.blocks import Commands, Term, Tone
+from headroom.dashboard.views.blocks import Commands, Paragraph, Term, Tone
 from headroom.operations.evaluation import fresh_ms
 from headroom.schemas.alerts import AlertKind, AlertState, Severity, Verdict
 from headroom.schemas.text.amounts import clock_text, moment_text, rate_text, size_text
@@ -86,6 +86,23 @@ def headline(site: Site, address: Address) -> Headline:
     return replace(whole, tone=Tone.UNKNOWN, text=not_evaluated, terms=(Term("Then", verdict.text), *terms))
 
 
+def state_of_then(site: Site, address: Address, tick_ms: int) -> list[Paragraph]:
+    """Return what comes before the rows of a tick that is not the state of the moment that is shown; nothing if it is.
+
+    Args:
+        site: tables and settings.
+        address: what is shown.
+        tick_ms: the tick, epoch milliseconds.
+
+    Raises:
+        HeadroomError: the tables cannot be read.
+    """
+    # The headline says why.
+    if _why_not_evaluated(site.watched(site.cluster(address)), site.view_time(address), tick_ms) is None:
+        return []
+    return [Paragraph(f"What follows is the state of {moment_text(tick_ms)}.", Tone.UNKNOWN)]
+
+
 def _why_not_evaluated(watched: WatchedCluster, view_time: ViewTime, tick_ms: int) -> str | None:
     """Return that the cluster was not evaluated at the moment that is shown; None if it was."""
     if not view_time.is_past:
@@ -156,19 +173,21 @@ def _terms(moment: ClusterMoment) -> list[Term]:
     if not moment.replicas or moment.finish is None:
         return []
     remaining = [r.remaining_bytes for r in moment.replicas if not r.in_sync]
-    known = sum(one for one in remaining if one is not None)
-    unknown = sum(one is None for one in remaining)
-    left = size_text(known) + (f" and what {unknown} replicas lack" if unknown else "")
+    known = [one for one in remaining if one is not None]
+    unknown = len(remaining) - len(known)
+    # Of no known one, 0 bytes would read as an end.
+    left = size_text(sum(known) if known or not unknown else None)
+    left += f" and what {unknown} replicas lack" if known and unknown else ""
     partitions = len({replica.name for replica in moment.replicas})
     terms = [
         Term("Partitions moving", f"{partitions} with {moment.finish.replicas} new replicas"),
         Term("Left to copy", left),
     ]
-    eta_s = moment.finish.eta_s
+    finish_ms = moment_after(moment.replicas_ms, moment.finish.eta_s)
     # A throttle may have become too low since the tick of the new replicas.
     is_outdated = moment.replicas_ms < moment.tick_ms and any(status.too_low for status in moment.statuses)
-    if eta_s is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
-        terms.insert(0, Term("Finish", clock_text(moment_after(moment.replicas_ms, eta_s))))
+    if finish_ms is not None and not moment.finish.never and not moment.finish.unknown and not is_outdated:
+        terms.insert(0, Term("Finish", clock_text(finish_ms, moment.replicas_ms)))
     tight = tightest(moment.statuses)
     if tight is not None:
         terms.append(Term("Bottleneck", bottleneck_text(tight)))

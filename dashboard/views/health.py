@@ -99,7 +99,9 @@ def _evaluation(site: Site, address: Address) -> list[Term]:
     except HeadroomError as error:
         return [Term("Evaluation", str(error), Tone.UNKNOWN)]
     evaluation = view_time.evaluation
-    terms = [Term("Evaluation", view_time.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
+    # Of a moment of then the table of verdicts has the age at that moment.
+    name = "Evaluation now" if view_time.is_past else "Evaluation"
+    terms = [Term(name, view_time.text, Tone.GOOD if evaluation.is_current else Tone.UNKNOWN)]
     if evaluation.ended is not None:
         terms.append(Term("Ended", str(evaluation.ended), Tone.WARNING))
     return terms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headroom.alerts.inputs.cluster_inputs import fresh
 from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.recommendations.elections import describe_plan
 from headroom.dashboard.address import Address
@@ -49,8 +50,10 @@ def leaders(site: Site, address: Address) -> Sequence[Block]:
     blocks: list[Block] = [*of_then, DataTable("leaders", "Leaders", _COLUMNS, rows, note=note)]
     # Of an old count nothing is recommended, as no alert does.
     if out and not of_then:
-        advice = watched.recommender(elections=count.elections).elect_preferred()
-        blocks.append(Paragraph(f"Elections: {describe_plan(count.elections)}."))
+        # As alerts have it: an older plan is of partitions that were electable then.
+        elections = fresh(count.elections, count.tick_ms, watched.elections_stale_after_s())
+        advice = watched.recommender(elections=elections).elect_preferred()
+        blocks.append(Paragraph(f"Elections: {describe_plan(elections)}."))
         blocks.append(Commands("Elect the preferred leaders", advice.commands))
     return blocks
 

@@ -11,7 +11,18 @@ from headroom.dashboard.address import Address
 from headroom.dashboard.data.migrations import migrations_at
 from headroom.dashboard.data.moment import moment_after
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Block, Commands, DataColumn, DataTable, Kind, Paragraph, Row, Tone, stale
+from headroom.dashboard.views.blocks import (
+    Block,
+    Commands,
+    DataColumn,
+    DataTable,
+    Kind,
+    Paragraph,
+    Row,
+    Tone,
+    stale,
+    without_tones,
+)
 from headroom.dashboard.views.runs import carried_out_now
 from headroom.operations.evaluation import fresh_ms
 from headroom.planning.migration.agreement import is_withdrawable
@@ -48,7 +59,7 @@ _COLUMNS = (
     DataColumn("status", "agreed status"),
     DataColumn("end_offset", "end offset E", Kind.NUMBER, none="not agreed"),
     DataColumn("left_offsets", "left to E, offsets", Kind.NUMBER),
-    DataColumn("switch_ms", "switches at", Kind.CLOCK, none="–"),
+    DataColumn("switch_ms", "switches at", Kind.MOMENT, none="–"),
     DataColumn("readers_left", "readers left", Kind.NUMBER),
     DataColumn("reader_names", "who", none=""),
     DataColumn("lost_offsets", "lost, offsets", Kind.NUMBER),
@@ -85,7 +96,7 @@ def migration(site: Site, address: Address) -> Sequence[Block]:
     if of_then:
         # The verdicts are those of then: how good they are now is unknown.
         summaries = [replace(summary, tone=Tone.UNKNOWN) for summary in summaries]
-        columns = [replace(column, tones={}) for column in _COLUMNS]
+        columns = without_tones(_COLUMNS)
     commands = _commands(by_name, site.watched(cluster).config) if address.at is None and not of_then else []
     table = DataTable("migration", "Partitions", columns, shown, "No partition matches.", note)
     return [*carried_out_now(site, address), *of_then, *summaries, table, *commands]
@@ -150,7 +161,7 @@ def _summary(name: str, partitions: Sequence[MigrationProgress], tick_ms: int) -
     parts = [f"Migration {name}: {len(switched)} of {len(partitions)} partitions have switched"]
     if known:
         unknown = f", of {len(at_ms) - len(known)} it is unknown or never" if len(known) < len(at_ms) else ""
-        parts.append(f"the last of the others switches at {clock_text(max(known))}{unknown}")
+        parts.append(f"the last of the others switches at {clock_text(max(known), tick_ms)}{unknown}")
     elif ahead:
         parts.append("when the others do is unknown, or never")
     groups = {group.group for partition in partitions for group in readers_left(partition)}

@@ -24,8 +24,9 @@ from headroom.dashboard.views.blocks import (
     RunningMove,
     Term,
     Tone,
+    without_tones,
 )
-from headroom.dashboard.views.headline import bottleneck_text
+from headroom.dashboard.views.headline import bottleneck_text, state_of_then
 from headroom.dashboard.views.runs import carried_out_now, moving_actions, taking_back, unfinished_moves
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.reassigned import before_of, target_of
@@ -43,7 +44,7 @@ _COLUMNS = (
     DataColumn("state", "state", Kind.STATE, tones=STATE_TONES),
     DataColumn("done_ratio", "done", Kind.SHARE),
     DataColumn("eta_s", "in sync in", Kind.DURATION, none="–"),
-    DataColumn("finish_ms", "in sync at", Kind.CLOCK, none="–"),
+    DataColumn("finish_ms", "in sync at", Kind.MOMENT, none="–"),
     DataColumn("reason", "why", none="", is_long=True),
     DataColumn("remaining_bytes", "left to copy", Kind.SIZE),
     DataColumn("catch_up_bytes_per_s", "gain", Kind.RATE),
@@ -75,7 +76,10 @@ def moves(site: Site, address: Address) -> Sequence[Block]:
     empty = "No new replica matches." if filtered else "No partition is in a reassignment."
     if moment.is_moving and not moment.replicas:
         empty = "No new replica of the running reassignment is in the tables yet."
-    blocks: list[Block] = [*running, DataTable("replicas", "New replicas", _COLUMNS, rows, empty, " ".join(notes))]
+    of_then = state_of_then(site, address, moment.tick_ms)
+    columns = without_tones(_COLUMNS) if of_then else _COLUMNS
+    table = DataTable("replicas", "New replicas", columns, rows, empty, " ".join(notes))
+    blocks: list[Block] = [*running, *of_then, table]
     # What moves need not be that of a run that was interrupted.
     if moment.is_moving and address.at is None and not any(card.is_under_way for card in cards):
         blocks.append(_cancelling(site, address))

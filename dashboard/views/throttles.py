@@ -24,8 +24,10 @@ from headroom.dashboard.views.blocks import (
     Paragraph,
     Row,
     Tone,
+    without_tones,
 )
-from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, has_gap, over_time
+from headroom.dashboard.views.headline import state_of_then
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import TOO_LOW, AlertState, Verdict
@@ -99,18 +101,28 @@ def throttles(site: Site, address: Address) -> Sequence[Block]:
     moment = site.moment(address)
     if moment is None:
         return [NO_TICK]
-    blocks: list[Block] = []
+    of_then = state_of_then(site, address, moment.tick_ms)
+    blocks: list[Block] = [*of_then]
     if address.broker is not None:
         blocks += _of_broker(site, address, moment, BrokerRole(address.broker, address.role))
     if address.rate_bytes_per_s is not None:
-        blocks += tried_at(moment, address.rate_bytes_per_s, address)
+        tried = tried_at(moment, address.rate_bytes_per_s, address)
+        # What a rate would have done then is not what it does now.
+        blocks += [_of_then(block) for block in tried] if of_then else tried
         blocks += _setting_it(site, address, moment, address.rate_bytes_per_s)
     most = max((_most(status) for status in moment.statuses), default=0.0)
     rows = [_row(status, address, most) for status in moment.statuses]
     order = list(VERDICT_TONES)[::-1]
     rows.sort(key=lambda row: order.index(row["verdict"]) if row["verdict"] in order else 0)
-    blocks.append(DataTable("throttles", "Throttles", _COLUMNS, rows, "No broker has a throttle, and none is needed."))
+    columns = without_tones(_COLUMNS) if of_then else _COLUMNS
+    blocks.append(DataTable("throttles", "Throttles", columns, rows, "No broker has a throttle, and none is needed."))
     return blocks
+
+
+def _of_then(block: Block) -> Block:
+    if isinstance(block, Paragraph):
+        return replace(block, tone=Tone.UNKNOWN)
+    return replace(block, columns=without_tones(block.columns)) if isinstance(block, DataTable) else block
 
 
 def _link(status: ThrottleStatus, address: Address) -> str:
@@ -204,10 +216,15 @@ def _chart(
         ChartLine("measured", [p.quota_bytes_per_s for p in points]),
         ChartLine("throttle", [p.throttle_bytes_per_s for p in points]),
     ]
-    svg = over_time(title, [p.tick_ms for p in points], lines, annotations=annotations) if points else ""
+    times_ms, bridged_ms = [p.tick_ms for p in points], site.bridged_ms(ticks)
+    svg = over_time(title, times_ms, lines, annotations=annotations, bridged_ms=bridged_ms) if points else ""
     most = max((point.ticks for point in points), default=1)
-    note = f"Each point is the worst of up to {most} ticks." if most > 1 else ""
-    return Chart(title, svg, table, f"{note} {unannotated}".strip())
+    notes = [
+        f"Each point is the worst of up to {most} ticks." if most > 1 else "",
+        "A gap: there is no verdict." if has_gap(times_ms, bridged_ms) else "",
+        unannotated,
+    ]
+    return Chart(title, svg, table, " ".join(filter(None, notes)))
 
 
 def annotations_of(happened: RangeEvents) -> list[ChartAnnotations]:

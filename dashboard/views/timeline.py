@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from headroom.dashboard.address import Address, View
 from headroom.dashboard.data.timeline import (
@@ -17,7 +18,7 @@ from headroom.dashboard.data.timeline import (
 )
 from headroom.dashboard.site import Site
 from headroom.dashboard.views.blocks import NO_TICK, Block, Chart, DataColumn, DataTable, Kind, Paragraph, Row, Tone
-from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, axis_clock, over_time
+from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, axis_clock, has_gap, over_time
 from headroom.dashboard.views.headline import SEVERITY_TONES
 from headroom.dashboard.views.runs import value_text
 from headroom.dashboard.views.throttles import VERDICT_TONES, annotations_of
@@ -79,30 +80,36 @@ def timeline_of(site: Site, ticks: TickRange, address: Address) -> list[Block]:
     note = f"At most the last {MOST_EVENTS} of each kind." if len(rows) >= MOST_EVENTS else ""
     empty = "Nothing happened: no alert, switch, change of a throttle, or command."
     return [
-        *_charts(points, ticks, annotations_of(happened)),
+        *_charts(points, ticks, annotations_of(happened), site),
         DataTable("events", "What happened", _COLUMNS, linked, empty, note),
     ]
 
 
-def _charts(points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations]) -> list[Block]:
+def _charts(
+    points: Sequence[ProgressPoint], ticks: TickRange, annotations: Sequence[ChartAnnotations], site: Site
+) -> list[Block]:
     if not points:
         return [Paragraph("No partition was in a reassignment in this time.")]
     rows = [{**vars(point), "finish_ms": point.finish_ms} for point in points]
     table = DataTable("progress", "Progress, by time", _POINT_COLUMNS, rows[::-1])
-    times_ms = [point.tick_ms for point in points]
+    times_ms, bridged_ms = [point.tick_ms for point in points], site.bridged_ms(ticks)
     lasts = duration_text((ticks.last_ms - ticks.first_ms) / 1000)
     thinned = f"One tick in {duration_text(ticks.step_ms / 1000)}." if len(points) > 1 and ticks.step_ms > 1000 else ""
     remaining = [None if p.remaining_bytes is None else float(p.remaining_bytes) for p in points]
     left = ChartLine("left to copy", remaining, is_area=True)
+    reasons = ["nothing moved, or was not evaluated"] if has_gap(times_ms, bridged_ms) else []
     if None in remaining:
-        thinned = f"{thinned} A gap: what some replicas lack is unknown.".strip()
-    title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms)}"
-    blocks: list[Block] = [Chart(title, over_time(title, times_ms, [left], size_text, annotations), table, thinned)]
+        reasons.append("what some replicas lack is unknown")
+    note = f"{thinned} A gap: {', or '.join(reasons)}.".strip() if reasons else thinned
+    title = f"Left to copy, {lasts} to {clock_text(ticks.last_ms, site.clock_ms())}"
+    svg = over_time(title, times_ms, [left], size_text, annotations, bridged_ms=bridged_ms)
+    blocks: list[Block] = [Chart(title, svg, table, note)]
     expected = [None if p.finish_ms is None else float(p.finish_ms) for p in points]
     if any(one is not None for one in expected):
         title = "When the end was expected, by the tick that expected it"
         line = ChartLine("expected finish", expected)
-        svg = over_time(title, times_ms, [line], axis_clock, annotations, from_zero=False)
+        text = partial(axis_clock, read_ms=ticks.last_ms)
+        svg = over_time(title, times_ms, [line], text, annotations, from_zero=False, bridged_ms=bridged_ms)
         note = "A gap: never at the throttles of then, or unknown."
         blocks.append(
             Chart(title, svg, DataTable("finish", "Expected finish, by time", _POINT_COLUMNS, rows[::-1]), note)
@@ -141,8 +148,9 @@ def _changes(changes: Sequence[ThrottleStep]) -> Iterator[Row]:
     subjects: dict[tuple[int, str, Tone], list[str]] = defaultdict(list)
     for change in changes:
         subject = f"{change.broker} as {'leader' if change.role == Role.LEADER.value else 'destination'}"
-        if change.before_bytes_per_s != change.throttle_bytes_per_s:
-            text = f"throttle {_rate(change.before_bytes_per_s)} to {_rate(change.throttle_bytes_per_s)}"
+        before, after = change.before_bytes_per_s, change.throttle_bytes_per_s
+        if before != after or change.was_unread != change.is_unread:
+            text = f"throttle {_rate(before, change.was_unread)} to {_rate(after, change.is_unread)}"
             subjects[change.tick_ms, text, Tone.QUIET].append(subject)
         if change.before_verdict != change.verdict:
             text = f"{change.before_verdict} to {change.verdict}".replace("_", " ")
@@ -152,5 +160,5 @@ def _changes(changes: Sequence[ThrottleStep]) -> Iterator[Row]:
         yield _event(tick_ms, "throttle", tone, f"{brokers}: {text}")
 
 
-def _rate(bytes_per_s: float | None) -> str:
-    return "none" if bytes_per_s is None else rate_text(bytes_per_s)
+def _rate(bytes_per_s: float | None, is_unread: bool) -> str:
+    return "none" if bytes_per_s is None and not is_unread else rate_text(bytes_per_s)

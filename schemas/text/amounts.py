@@ -9,6 +9,7 @@ UNKNOWN = "unknown"
 _MINUTE_S, _HOUR_MIN = 60, 60
 # From so many minutes on, seconds are left out.
 _MINUTES_ALONE = 10
+_DAY_MS = 86_400_000
 
 
 def rate_text(bytes_per_s: float | None) -> str:
@@ -85,11 +86,17 @@ def duration_range_text(low_s: float | None, high_s: float | None) -> str:
     return f"{round(low_s)} to {high}" if round(high_s) < _MINUTE_S else f"{low} to {high}"
 
 
-def clock_text(epoch_ms: int | None) -> str:
-    """Return a time of day such as ``12:34:56 UTC``; None: ``the start``."""
+def clock_text(epoch_ms: int | None, read_ms: int | None = None) -> str:
+    """Return a time of day such as ``12:34:56 UTC``, with its date where that is not today; None: ``the start``.
+
+    Args:
+        epoch_ms: the time, epoch milliseconds.
+        read_ms: a time of the day that is today, epoch milliseconds; None: it is today.
+    """
     if epoch_ms is None:
         return "the start"
-    return _format(epoch_ms, "%H:%M:%S UTC")
+    is_today = read_ms is None or epoch_ms // _DAY_MS == read_ms // _DAY_MS
+    return _format(epoch_ms, "%H:%M:%S UTC") if is_today else moment_text(epoch_ms)
 
 
 def moment_text(epoch_ms: int) -> str:

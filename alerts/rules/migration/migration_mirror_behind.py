@@ -106,4 +106,4 @@ def _when(partition: MigrationProgress, tick_ms: int) -> str:
 
 
 def _clock(in_s: float, tick_ms: int) -> str:
-    return clock_text(tick_ms + round(1000 * in_s))
+    return clock_text(tick_ms + round(1000 * in_s), tick_ms)

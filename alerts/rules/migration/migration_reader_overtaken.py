@@ -102,7 +102,7 @@ def _enough_ms(readers: Sequence[_Reader]) -> dict[str, int]:
 
 def _summary(migration: str, readers: Sequence[_Reader], lost: int, tick_ms: int) -> str:
     (partition, worst), *others = readers
-    when = "" if worst.kept_s is None else f" by {clock_text(tick_ms + round(1000 * worst.kept_s))}"
+    when = "" if worst.kept_s is None else f" by {clock_text(tick_ms + round(1000 * worst.kept_s), tick_ms)}"
     gone = f", {worst.gone_offsets:,} of them already" if worst.gone_offsets else ""
     groups = len({group.group for _, group in readers})
     more = f"; {offsets_text(lost)} of {groups} group(s) and {len(readers)} places in all" if others else ""

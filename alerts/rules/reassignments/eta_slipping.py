@@ -59,7 +59,7 @@ class EtaSlipping(Rule):
         return Assessment([self._finding(expected, finish_ms, late_s, tick)])
 
     def _finding(self, expected: FirstEta, finish_ms: float, late_s: float, tick: RuleInputs) -> Finding:
-        first, now = clock_text(round(expected.finish_ms)), clock_text(round(finish_ms))
+        first, now = (clock_text(round(ms), tick.tick_ms) for ms in (expected.finish_ms, finish_ms))
         return Finding(
             kind=self.kind,
             subject=_SUBJECT,

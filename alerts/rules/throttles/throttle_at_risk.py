@@ -248,7 +248,7 @@ def _switch_ms(arrival: _Arrival, tick_ms: int) -> int | None:
 
 def _arrival_text(leader: ThrottleStatus, arrival: _Arrival, too_low: str, tick_ms: int) -> str:
     at_ms = _switch_ms(arrival, tick_ms)
-    when = "" if at_ms is None else f" from {clock_text(at_ms)} on"
+    when = "" if at_ms is None else f" from {clock_text(at_ms, tick_ms)} on"
     return (
         f"Once migration {arrival.migration} has switched, clients write {rate_text(arrival.write_bytes_per_s)} with "
         f"{arrival.followers} follower(s) to {arrival.partitions} partition(s) of broker {leader.broker}{when}, and "

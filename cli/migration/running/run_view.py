@@ -74,7 +74,7 @@ def _row(one: PartitionAgreement, seen: SeenMigration | None) -> tuple[str, ...]
     seconds = None if at is None else switch_in_s(one, at)
     reached = UNKNOWN
     if at is not None and seconds is not None:
-        reached = "yes" if seconds == 0 else clock_text(at.now_ms + round(seconds * 1000))
+        reached = "yes" if seconds == 0 else clock_text(at.now_ms + round(seconds * 1000), at.now_ms)
     return (
         str(one.name),
         one.status + (", origin ignored" if one.ignore_origin else "") + (", shielded" if one.shielded else ""),

@@ -92,10 +92,10 @@ def could_lose(evaluated: EvaluatedPartition) -> int | None:
 
 
 def _reached_text(evaluated: EvaluatedPartition) -> str:
-    seconds = evaluated.progress.switch_eta_s
+    seconds, now_ms = evaluated.progress.switch_eta_s, evaluated.reading.now_ms
     if seconds is None:
         return UNKNOWN
-    return "yes" if seconds == 0 else clock_text(evaluated.reading.now_ms + round(seconds * 1000))
+    return "yes" if seconds == 0 else clock_text(now_ms + round(seconds * 1000), now_ms)
 
 
 def _router_row(router: RouterStatus) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def migration_note(
     if times and all(time is not None for time in times):
         last_s = max(time for time in times if time is not None)
         now_ms = max(at.now_ms for _, at in below)
-        parts.append(f"end expected at {clock_text(now_ms + round(last_s * 1000))}")
+        parts.append(f"end expected at {clock_text(now_ms + round(last_s * 1000), now_ms)}")
     waits = Counter(step.waits_for for step in steps.values() if step.waits_for)
     if waits:
         first, count = waits.most_common(1)[0]

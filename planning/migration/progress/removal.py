@@ -92,7 +92,8 @@ def _late_text(reading: MigrationReading, late: bool | None) -> str:
     newest_ms, beyond = reading.origin.newest_ms, f"of the {_count(_kept_beyond(reading))} offsets from E on"
     if late is None or newest_ms is None:
         return f"it is unknown whether routers wrote all {beyond}"
-    return f"clients that do not use the routing library wrote some {beyond}, the last at {clock_text(newest_ms)}"
+    last = clock_text(newest_ms, reading.now_ms)
+    return f"clients that do not use the routing library wrote some {beyond}, the last at {last}"
 
 
 def is_stable(reading: MigrationReading) -> bool | None:

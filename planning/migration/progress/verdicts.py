@@ -91,12 +91,13 @@ def _late(reading: MigrationReading, numbers: MigrationProgress) -> str | None:
     if expected_ms is None or not left or reading.agreement.ignore_origin:
         return None
     # Without a rate it may still be reached at once: it is late for certain only once that would be too late.
-    reached_ms = reading.now_ms + round(1000 * (numbers.switch_eta_s or 0.0))
+    now_ms = reading.now_ms
+    reached_ms = now_ms + round(1000 * (numbers.switch_eta_s or 0.0))
     if reached_ms - expected_ms <= _slip_ms(reading):
         return None
-    when = "not known when" if numbers.switch_eta_s is None else f"at {clock_text(reached_ms)}"
+    when = "not known when" if numbers.switch_eta_s is None else f"at {clock_text(reached_ms, now_ms)}"
     return (
-        f"E {_number(numbers.end_offset)} was to be reached at {clock_text(expected_ms)}, and is {when}: "
+        f"E {_number(numbers.end_offset)} was to be reached at {clock_text(expected_ms, now_ms)}, and is {when}: "
         f"{left:,} offsets are left at {_rate(numbers)}."
     )
 

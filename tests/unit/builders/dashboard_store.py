@@ -35,6 +35,7 @@ from headroom.schemas.tables import (
     BRONZE_TICKS,
     ELECTION_PLAN,
     FETCHER_LAG,
+    LEADER_DISTRIBUTION,
     LEADER_IMBALANCE,
     PARTITION_WRITE_RATE,
     REASSIGNMENT_PROGRESS,
@@ -103,22 +104,33 @@ class DashboardStore:
         empty: dict[str, Any] = {"outlooks": [], "left_out": [], "raise_first": []}
         self.rows(ELECTION_PLAN, {**_tick(tick_ms), **plan, **empty, "first_batch_write_bytes_per_s": MB})
 
-    def lags(self, *rows: tuple[int, int, str, int, int | None], tick_ms: int = TICK_MS) -> None:
-        """Append lag gauges: follower, its source, topic, partition and offsets (None: the gauge was -1)."""
+    def lags(
+        self, *rows: tuple[int, int, str, int, int | None], tick_ms: int = TICK_MS, has_metadata: bool = True
+    ) -> None:
+        """Append lag gauges: follower, its source, topic, partition and offsets (None: the gauge was -1).
+
+        Metadata of the tick, if it has them, name these replicas alone.
+        """
         keys = ("broker", "source_broker", "topic", "partition", "lag_offsets")
         named = [{**_tick(tick_ms), "fetcher": "f", **dict(zip(keys, row, strict=True))} for row in rows]
         self.rows(FETCHER_LAG, *named)
+        if has_metadata:
+            replicas = [
+                {**row, "leader": row["source_broker"], "replicas": [row["source_broker"], row["broker"]]}
+                for row in named
+            ]
+            self.rows(LEADER_DISTRIBUTION, *replicas)
         append(self.opened(REPLICATION_LAG), replication_lags(str(self.path), CLUSTER, tick_ms), REPLICATION_LAG)
 
-    def tick_ends(self, *messages: Row, value: bytes | None = None) -> None:
-        """Append the last messages of ticks as bronze has them; ``value``: instead of what they are."""
+    def tick_ends(self, *messages: Row, value: bytes | None = None, key: bytes | None = None) -> None:
+        """Append the last messages of ticks as bronze has them; ``value`` and ``key``: instead of what they are."""
         table = self.opened(BRONZE_TICKS)
         first = 1000 * table.version()
         envelopes = [{"cluster": CLUSTER, "kind": "tick_end", "tick_ms": TICK_MS, **message} for message in messages]
         times_us = [one["tick_ms"] * 1000 for one in envelopes]
         keys = ("cluster", "kind", "tick_ms")
         columns: dict[str, list[Any]] = {
-            "key": [json.dumps({key: one[key] for key in keys}).encode() for one in envelopes],
+            "key": [key or json.dumps({name: one[name] for name in keys}).encode() for one in envelopes],
             "value": [value or json.dumps(one).encode() for one in envelopes],
             "topic": ["headroom.ticks"] * len(messages),
             "partition": [0] * len(messages),

@@ -603,6 +603,19 @@ def test_a_rate_of_a_watch_that_has_ended_is_not_set(client: Client, clock: Cloc
     assert len(buttons(client.get("/alerts"), "data-run")) == 2
 
 
+def test_a_rate_that_was_chosen_at_an_earlier_tick_is_not_looked_at_again(client: Client, clock: Clock) -> None:
+    raised, acknowledged = (buttons(client.get("/alerts"), "data-run")[n] for n in (0, 2))
+    for offered, again in ((raised, 0), (acknowledged, 1)):
+        url = client.post("/actions", json={"offer": offered}, headers=ORIGIN).json()["url"]
+        until(lambda url=url: bool(buttons(client.get(url), "data-post")))  # type: ignore[misc]
+        clock.ms += LOOK_IS_GOOD_MS
+        page = client.get(url)
+        assert "shown too long ago" in page.text
+        assert len(buttons(page, "data-run")) == again
+        assert ("/throttles?cluster=prod" in page.text) is (again == 0)
+        clock.ms -= LOOK_IS_GOOD_MS
+
+
 def test_a_cluster_without_settings_offers_nothing(client: Client, store: DashboardStore) -> None:
     assert buttons(client.get("/alerts?cluster=other"), "data-run") == []
 
@@ -730,6 +743,18 @@ def test_a_silence_of_another_cluster_is_not_offered(store: DashboardStore, prog
                 {"before": "50000000", "after": "1000000000", "state": "undone"},
             ],
             "--throttle 50000000",
+        ),
+        # It is raised meanwhile, and the run notes before that it sets it back.
+        (
+            [
+                {"before": "1000000000", "after": "50000000"},
+                {"before": "1000000000", "after": "50000000", "state": "done"},
+                {"before": "50000000", "after": "70000000"},
+                {"before": "70000000", "after": "70000000", "state": "done"},
+                {"before": "70000000", "after": "1000000000"},
+                {"before": "70000000", "after": "1000000000", "state": "undone"},
+            ],
+            "--throttle 70000000",
         ),
         ([{"after": "50000000"}, {"subject": "broker 1 as log_dirs", "after": "300000000"}], "--throttle 50000000"),
         ([{"step": "submit", "subject": "t-0", "after": "1,2"}], None),

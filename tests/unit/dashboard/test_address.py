@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from headroom.dashboard.address import FIRST_MS, LAST_MS, MOST_ROWS, Address, View
 from headroom.schemas.keys import Role
 from tests.unit.builders.dashboard_store import TICK_MS, DashboardStore
+from tests.unit.dashboard.markup import Markup
 
 # 2000-12-31 and 3000-01-01.
 BEFORE_2001_MS, YEAR_3000_MS = 978_220_800_000, 32_503_680_000_000
@@ -72,6 +73,17 @@ def test_the_bounds_themselves_are_accepted() -> None:
     address = Address(at=LAST_MS, span=7 * 86_400, rows=MOST_ROWS, page=100_000, broker=-1)
     assert Address(at=FIRST_MS, span=60, rows=1, page=1, broker=2**31 - 1).page == 1
     assert (address.paging.page, address.paging.page_rows) == (100_000, MOST_ROWS)
+
+
+@pytest.mark.parametrize("at_ms", [FIRST_MS, FIRST_MS + 1, LAST_MS - 1, LAST_MS])
+def test_every_link_of_a_moment_at_the_ends_of_time_leads_to_a_page(store: DashboardStore, at_ms: int) -> None:
+    client = store.client()
+    page = Markup(client.get(f"/moves?at={at_ms}").text)
+    steps = [f"{a.attributes['href']}" for a in page.all("a") if f"{a.attributes.get('id')}".startswith("by-")]
+    (bar,) = page.all("input", id="scrub")
+    moments = [f"/moves?at={bar.attributes[key]}000" for key in ("min", "max")]
+    assert len(steps) == 6
+    assert [client.get(url).status_code for url in (*steps, *moments)] == [200] * 8
 
 
 def test_an_address_is_frozen() -> None:

@@ -145,7 +145,20 @@ def test_a_file_has_all_rows_whatever_page_is_shown(filled: DashboardStore) -> N
     assert [line.split(",")[0] for line in file.splitlines()] == ["name", "t-0", "t-1", "t-2"]
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("http://x","y")']
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\uff1d1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20A",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    '=HYPERLINK("http://x","y")',
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS)

@@ -74,6 +74,19 @@ def test_a_move_that_ends_is_good_with_its_finish(store: DashboardStore) -> None
     assert found.commands is None
 
 
+def test_a_finish_on_another_day_has_its_date(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    # 16 h after 08:00:00 the day is over.
+    for partition_number, (eta_s, text) in enumerate(
+        ((57_599.0, "23:59:59 UTC"), (57_600.0, "2027-01-16 00:00:00 UTC"), (4e10, None))
+    ):
+        store.replicas(new_replica(partition_number, eta_s=eta_s))
+        terms = {term.name: term.text for term in shown(store).terms}
+        assert terms.get("Finish") == text
+    page = store.client().get("/moves").text
+    assert ">2027-01-16 00:00:00 UTC</time>" in page
+
+
 def test_nothing_moves_is_quiet(store: DashboardStore) -> None:
     store.throttles(IDLE)
     found = shown(store)
@@ -272,6 +285,13 @@ def test_unknown_finish_is_unknown_and_never_zero(store: DashboardStore) -> None
     terms = {term.name: term.text for term in found.terms}
     assert terms["Left to copy"].startswith("25.0 MB and what 1 ")
     assert "Finish" not in terms
+
+
+@pytest.mark.parametrize(("state", "left"), [("no_data", "unknown"), ("in_sync", "0 B")])
+def test_what_no_replica_knows_is_not_0_bytes(store: DashboardStore, state: str, left: str) -> None:
+    store.throttles(UNREAD)
+    store.replicas(*(new_replica(n, state, remaining_bytes=None if state == "no_data" else 0) for n in range(2)))
+    assert {term.name: term.text for term in shown(store).terms}["Left to copy"] == left
 
 
 @pytest.mark.parametrize("severity", ["info", "warning", "critical"])

@@ -44,6 +44,24 @@ def test_a_tick_without_new_replicas_says_so(store: DashboardStore) -> None:
     assert (replicas(store).rows, replicas(store).empty) == ([], "No partition is in a reassignment.")
 
 
+@pytest.mark.parametrize(("age_ms", "is_of_now"), [(60_000, True), (60_001, False)])
+def test_new_replicas_of_a_watch_that_has_ended_are_the_state_of_then(
+    store: DashboardStore, age_ms: int, is_of_now: bool
+) -> None:
+    store.throttles(ENOUGH)
+    store.replicas(new_replica(0, "in_sync"))
+    for site, address in (
+        (store.site(TICK_MS + age_ms), at()),
+        (store.site(TICK_MS + 9_000_000), at(at=TICK_MS + age_ms)),
+    ):
+        found = moves(site, address)
+        said = [block.text for block in found if isinstance(block, Paragraph)]
+        assert said == ([] if is_of_now else ["What follows is the state of 2027-01-15 08:00:00 UTC."])
+        (replicas_shown,) = [block for block in found if isinstance(block, DataTable)]
+        (state,) = [column for column in replicas_shown.columns if column.key == "state"]
+        assert state.tone("in_sync") is (Tone.GOOD if is_of_now else Tone.UNKNOWN)
+
+
 def test_new_replicas_that_are_written_later_are_those_of_the_tick_before(store: DashboardStore) -> None:
     store.throttles(ENOUGH)
     assert replicas(store).empty == "No new replica of the running reassignment is in the tables yet."

@@ -177,6 +177,35 @@ const page = (events) => {
 """
 
 
+@pytest.mark.parametrize(("is_pressed", "shown"), [("false", ["c"]), ("true", [])])
+def test_a_selection_that_is_left_behind_does_not_keep_a_headline_of_then(is_pressed: str, shown: list[str]) -> None:
+    """Copy selects the command where there is no clipboard, and nobody clears that."""
+    script = f"""
+    let nowMs = 0;
+    const shown = [];
+    const part = {{
+      id: "headline", contains: () => true, querySelector: () => {is_pressed}, querySelectorAll: () => [],
+      set innerHTML(html) {{ shown.push(html); }},
+    }};
+    const given = {{
+      document: {{ getElementById: () => part, activeElement: null }}, Date: {{ now: () => nowMs }},
+      getSelection: () => ({{ isCollapsed: false, anchorNode: part }}), waiting: new Map(), LATE_MS: 15000,
+      pathTo: () => null, writeTimes: () => {{}}, writeAnswers: () => {{}},
+    }};
+    const source = `${{named("replace")}}\n${{named("show")}}\nreturn show;`;
+    const show = new Function(...Object.keys(given), source)(...Object.values(given));
+    for (const [ms, headline] of [[0, "a"], [9000, "b"], [15000, "c"]]) {{
+      nowMs = ms;
+      show({{ headline }});
+    }}
+    const before = [...shown];
+    nowMs = 15001;
+    show({{}});
+    const RESULT = [before, shown];
+    """
+    assert result(script) == [[], shown]
+
+
 def test_only_the_page_that_is_seen_has_a_stream() -> None:
     """Browsers open six connections to a host; there are seven tabs."""
     script = """

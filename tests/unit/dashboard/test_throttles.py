@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, nextafter
@@ -216,6 +217,24 @@ def test_a_tried_rate_that_does_harm_is_shown_without_a_button(
     assert f"<p>{lead}{'' if why_not is None else f'. To copy only, because {why_not}'}:</p>" in page.text
 
 
+@pytest.mark.parametrize(("age_ms", "is_of_now"), [(60_000, True), (60_001, False)])
+def test_a_throttle_of_a_watch_that_has_ended_is_not_said_to_be_enough(
+    store: DashboardStore, age_ms: int, is_of_now: bool
+) -> None:
+    store.throttles(LEADER, FOLLOWER)
+    for site, address in (
+        (store.site(TICK_MS + age_ms), at(rate="20 MB")),
+        (store.site(TICK_MS + 9_000_000), at(rate="20 MB", at=TICK_MS + age_ms)),
+    ):
+        found = throttles(site, address)
+        said = [block for block in found if isinstance(block, Paragraph)]
+        assert said[-1].tone is (Tone.GOOD if is_of_now else Tone.UNKNOWN)
+        of_then = [block.text for block in said[:-1]]
+        assert of_then == ([] if is_of_now else ["What follows is the state of 2027-01-15 08:00:00 UTC."])
+        verdicts = [column for name in ("tried", "throttles") for column in table(found, name).columns if column.tones]
+        assert len(verdicts) == (2 if is_of_now else 0)
+
+
 def history(store: DashboardStore, broker: int, role: str, **query: Any) -> tuple[Chart, DataTable]:
     (chart,) = [b for b in blocks(store, broker=broker, role=role, **query) if isinstance(b, Chart)]
     return chart, chart.table
@@ -298,6 +317,32 @@ def test_every_chart_is_well_formed_and_has_no_script_and_style(rates: list[floa
     attributes = {(name.rpartition("}")[2], value) for node in root.iter() for name, value in node.attrib.items()}
     assert not {name for name, _ in attributes if name == "style" or name.startswith("on")}
     assert not [value for _, value in attributes if "://" in value or "NaN" in value or "nan" in value]
+
+
+def paths(svg: str) -> list[list[tuple[float, float]]]:
+    """Return the points of each line of a picture."""
+    found = [n for n in ElementTree.fromstring(svg).iter() if "reactive" in n.get("class", "").split() and n.get("d")]
+    numbers = [[float(one) for one in re.findall(r"-?[0-9.]+", node.get("d", ""))] for node in found]
+    return [list(zip(one[::2], one[1::2], strict=True)) for one in numbers]
+
+
+@pytest.mark.parametrize(("bridged_ms", "parts"), [(None, 1), (3_595_000, 1), (3_594_999, 2)])
+def test_a_line_does_not_bridge_a_time_without_ticks(bridged_ms: int | None, parts: int) -> None:
+    times = [TICK_MS, TICK_MS + 5_000, TICK_MS + 3_600_000, TICK_MS + 3_605_000]
+    for is_area in (False, True):
+        line = ChartLine("required", [4.0, 5.0, 6.0, 7.0], is_area)
+        found = paths(over_time("Throttle", times, [line], bridged_ms=bridged_ms))
+        assert len(found) == parts
+        for points in found if is_area else ():
+            # Each part of an area stands on its base.
+            assert points[0][1] == points[-1][1] == max(y for _, y in points)
+
+
+def test_a_range_with_a_time_without_verdicts_says_that_its_chart_has_a_gap(store: DashboardStore) -> None:
+    # A line bridges a step of 5 s and three intervals, a minute at least.
+    for before_ms, note in ((0, ""), (65_000, ""), (130_001, "A gap: there is no verdict.")):
+        store.throttles(LEADER, tick_ms=TICK_MS - before_ms)
+        assert history(store, 1, "leader")[0].note == note
 
 
 def test_a_single_point_that_does_not_fit_is_seen(store: DashboardStore) -> None:

@@ -29,8 +29,9 @@ from headroom.dashboard.data.timeline import (
 )
 from headroom.dashboard.report import report
 from headroom.dashboard.site import Site
-from headroom.dashboard.views.blocks import Chart, DataTable, Paragraph, tables_of
+from headroom.dashboard.views.blocks import Chart, DataTable, HeatMap, Paragraph, tables_of
 from headroom.dashboard.views.chart import ChartAnnotations, ChartLine, over_time
+from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.throttles import annotations_of
 from headroom.dashboard.views.timeline import timeline
 from headroom.schemas.errors import HeadroomError
@@ -91,6 +92,21 @@ def test_events_are_the_newest_first_with_all_brokers_of_a_change(moved: Dashboa
         (0, "throttle", "good", "broker 2 as leader: losing to catching up"),
         (3000, "leader", "quiet", "t-0 and 4 more: broker 1 to broker 2"),
         (3000, "throttle", "critical", "broker 2 as leader: catching up to losing"),
+    ]
+
+
+def test_a_throttle_that_becomes_unknown_is_not_said_to_be_removed(store: DashboardStore) -> None:
+    known = status(2, Role.LEADER, 6, 4, partition())
+    unread = status(2, Role.LEADER, None, 4, partition(), throttle_known=False)
+    removed = status(2, Role.LEADER, None, 4, partition(), throttle_source="none")
+    for after_ms, one in enumerate((known, unread, known, removed, unread)):
+        store.throttles(one, tick_ms=TICK_MS + 1000 * (after_ms - 4))
+    changes = [text.removeprefix("broker 2 as leader: ") for *_, text in events(store) if ": throttle " in text]
+    assert changes == [
+        "throttle none to unknown",
+        "throttle 6.00 MB/s to none",
+        "throttle unknown to 6.00 MB/s",
+        "throttle 6.00 MB/s to unknown",
     ]
 
 
@@ -163,6 +179,25 @@ def test_what_is_left_is_unknown_at_a_tick_that_does_not_know_it_of_a_replica(st
     assert values(left.table.rows[::-1], "remaining_bytes") == [(50_000_000,), (None,), (None,), (25_000_000,)]
     assert left.note.endswith("A gap: what some replicas lack is unknown.")
     assert store.client().get("/timeline").status_code == 200
+
+
+def test_a_range_of_another_day_is_named_with_its_date(moved: DashboardStore) -> None:
+    moved.lags((3, 1, "t", 0, 5))
+    for days, text in ((0, "08:00:00 UTC"), (1, "2027-01-15 08:00:00 UTC")):
+        site = moved.site(TICK_MS + 86_400_000 * days)
+        left = next(block for block in timeline(site, at()) if isinstance(block, Chart))
+        assert left.title == f"Left to copy, 1 h to {text}"
+        titles = [block.title for block in lag(site, at()) if isinstance(block, HeatMap)]
+        assert [title.partition(", ")[2] for title in titles] == [f"1 h to {text}", f"at {text}"]
+
+
+def test_nothing_is_left_to_copy_between_two_moves(store: DashboardStore) -> None:
+    for before_ms in (1_800_000, 1_795_000, 5_000, 0):
+        store.throttles(status(2, Role.LEADER, 6, 4, partition()), tick_ms=TICK_MS - before_ms)
+        store.replicas(new_replica(), tick_ms=TICK_MS - before_ms)
+    left, expected = (block for block in timeline(store.site(), at()) if isinstance(block, Chart))
+    assert left.note.endswith("A gap: nothing moved, or was not evaluated.")
+    assert [chart.svg.count('class="line reactive') for chart in (left, expected)] == [2, 2]
 
 
 def test_a_long_range_has_a_bounded_number_of_points(store: DashboardStore) -> None:

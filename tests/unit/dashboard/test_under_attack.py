@@ -18,6 +18,7 @@ from headroom.schemas.keys import Role
 from tests.unit.builders.acting import CONFIG, ORIGIN, Clock, Program, offer, until, when_ended
 from tests.unit.builders.dashboard_store import CLUSTER, HOSTS, TICK_MS, Client, DashboardStore, new_replica
 from tests.unit.builders.throttle_status import status
+from tests.unit.dashboard.markup import Markup
 
 MOVE = "headroom plan --drain 3 --config orders.toml"
 
@@ -119,6 +120,15 @@ def test_health_of_a_past_moment_says_nothing_of_later_ticks(store: DashboardSto
     store.throttles(status(1, Role.LEADER, 12, 10))
     store.tick_ends({}, {"tick_ms": TICK_MS + 30_000})
     assert "08:00:30" not in store.client(TICK_MS + 60_000).get(f"/health?at={TICK_MS}").text
+
+
+def test_health_of_a_past_moment_does_not_take_the_watch_of_now_for_that_of_then(store: DashboardStore) -> None:
+    store.throttles(status(1, Role.LEADER, 12, 10), tick_ms=TICK_MS - 3_600_000)
+    store.throttles(status(1, Role.LEADER, 12, 10))
+    for query, name in (("", "Evaluation"), (f"?at={TICK_MS - 1_800_000}", "Evaluation now")):
+        page = Markup(store.client().get(f"/health{query}").text)
+        terms = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
+        assert terms[name] == "Cluster prod: last evaluated 0 s ago."
 
 
 def test_health_has_ends_of_ticks_of_a_cluster_with_another_script(store: DashboardStore) -> None:

@@ -17,7 +17,7 @@ from headroom.dashboard.views.blocks import Block, Commands, DataTable, Facts, H
 from headroom.dashboard.views.health import health
 from headroom.dashboard.views.lag import lag
 from headroom.dashboard.views.leaders import leaders
-from headroom.dashboard.views.runs import runs
+from headroom.dashboard.views.runs import runs, unfinished_moves
 from headroom.schemas.config import MigrationSettings, OriginSettings
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
@@ -96,6 +96,20 @@ def test_elections_are_described_as_in_alerts_with_their_commands(store: Dashboa
     assert commands.commands
 
 
+# As long as alerts name a plan: two minutes longer than a count.
+@pytest.mark.parametrize(("age_ms", "is_known"), [(420_000, True), (420_001, False)])
+def test_elections_that_were_planned_long_before_the_count_are_not_recommended(
+    store: DashboardStore, age_ms: int, is_known: bool
+) -> None:
+    store.leaders(leader_row(1, electable=30))
+    store.elections(elections=30, tick_ms=TICK_MS - age_ms)
+    blocks = leaders(store.site(), at())
+    assert (paragraphs(blocks)[0].text == f"Elections: {describe_plan(None)}.") is not is_known
+    (commands,) = [block for block in blocks if isinstance(block, Commands)]
+    # Kafka's command names partitions of the plan.
+    assert len(commands.commands) == 1 + is_known
+
+
 def test_without_imbalance_no_election_is_shown(store: DashboardStore) -> None:
     store.leaders(leader_row(1))
     store.elections(elections=30)
@@ -160,6 +174,18 @@ def test_a_gauge_without_a_value_is_unknown_and_not_in_step(store: DashboardStor
     ]
 
 
+def test_a_replica_may_have_no_gauge_while_no_metadata_say_which_there_are(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
+    store.throttles(ENOUGH, tick_ms=TICK_MS - 1000)
+    store.lags((3, 1, "t", 0, 0), tick_ms=TICK_MS - 1000)
+    store.lags((3, 1, "t", 0, 0), has_metadata=False)
+    assert values(table(lag(store.site(), at()), "lag").rows, "missing", "state") == [(None, "unknown")]
+    for heat_map, text in zip(heat_maps(store), ("×?", "≥0 ×?"), strict=True):
+        assert (heat_map.cells[0][-1].level, heat_map.cells[0][-1].text) == (0, text)
+        assert heat_map.cells[0][-1].title.endswith("0 offsets, whether each replica has a gauge is unknown")
+    assert values(table(lag(store.site(), at(at=TICK_MS - 1000)), "lag").rows, "missing", "state") == [(0, "in step")]
+
+
 def test_a_message_that_was_delivered_twice_counts_once(store: DashboardStore) -> None:
     message = [(3, 1, "t", 0, 5), (3, 1, "t", 1, None), (3, 2, "t", 2, 4)]
     store.lags(*message)
@@ -206,6 +232,7 @@ def heat_maps(store: DashboardStore, **query: Any) -> tuple[HeatMap, HeatMap]:
 
 
 def test_followers_are_shown_by_source_and_what_is_no_number_looks_like_none(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
     store.lags(
         (3, 1, "t", 0, 0), (3, 2, "t", 1, 12_000), (4, 1, "t", 2, None), (5, 1, "t", 3, 150), (5, 1, "t", 4, None)
     )
@@ -240,6 +267,7 @@ def test_a_frozen_gauge_has_a_letter_of_its_own_and_shows_no_number(store: Dashb
 
 def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStore) -> None:
     for before_ms, offsets in ((3_599_000, 5), (1_000_000, 200), (990_000, 100_000), (0, None)):
+        store.throttles(ENOUGH, tick_ms=TICK_MS - before_ms)
         store.lags((3, 1, "t", 0, offsets), tick_ms=TICK_MS - before_ms)
     # Beyond the hour.
     store.lags((4, 1, "t", 0, 7), tick_ms=TICK_MS - 3_700_000)
@@ -253,7 +281,32 @@ def test_the_greatest_lag_of_each_part_of_the_time_is_shown(store: DashboardStor
     assert heat_maps(store, span=900)[0].cells[0][-1].text == "?"
 
 
+def test_parts_of_the_time_without_verdicts_may_have_frozen_gauges(store: DashboardStore) -> None:
+    # A verdict counts for a minute; the parts are a minute long, and the last one ends with the newest tick.
+    for before_ms in (3_000_000, 2_995_000, 1_200_000, 0):
+        store.throttles(ENOUGH, tick_ms=TICK_MS - before_ms)
+    known = {3_000_000, 2_995_000, 2_935_000, 1_200_000, 1_140_000, 0}
+    unknown = {3_100_000, 2_934_999, 2_000_000, 1_139_999}
+    for before_ms in known | unknown:
+        store.lags((3, 1, "t", 0, 5), tick_ms=TICK_MS - before_ms)
+    over_time, _ = heat_maps(store)
+    assert over_time.table is not None
+    first_ms = TICK_MS - 3_600_000
+    parts = {row["at_ms"]: row["frozen"] for row in over_time.table.rows}
+    step_ms = 60_001
+    unknown_parts = {first_ms + (3_600_000 - ms) // step_ms * step_ms for ms in unknown}
+    assert {at_ms for at_ms, frozen in parts.items() if frozen is None} == unknown_parts
+    assert set(parts.values()) == {None, 0}
+    cells = {
+        cell.title[-36:]: (cell.level, cell.text) for cell in over_time.cells[0] if cell.level is None and cell.title
+    }
+    assert cells == {", which gauges are frozen is unknown": (None, "F?")}
+    assert {(cell.level, cell.text) for cell in over_time.cells[0] if cell.title} == {(1, ""), (None, "F?")}
+    assert "F?: no verdict says whether one is." in over_time.note
+
+
 def test_only_the_brokers_that_are_furthest_behind_are_shown(store: DashboardStore) -> None:
+    store.throttles(ENOUGH)
     store.lags(*((broker, 1, "t", 0, broker) for broker in range(2, 60)))
     over_time, by_source = heat_maps(store)
     for heat_map in (over_time, by_source):
@@ -319,6 +372,19 @@ def test_runs_are_those_of_the_cluster_up_to_the_moment_the_newest_first(store: 
     ]
     past = table(runs(store.site(), at(at=TICK_MS + 4)), "runs")
     assert values(past.rows, "run_id", "state", "last_ms") == [("a", "not ended", TICK_MS)]
+
+
+def test_a_run_is_that_of_the_command_that_began_it_also_where_another_one_takes_it_back(store: DashboardStore) -> None:
+    begun = {"by": "zoe@host", "command": "reassign run"}
+    taken_back = {"by": "anna@host", "command": "reassign clean"}
+    move = {"step": "submit", "subject": "t-0"}
+    # What it has left is removed only in part: a partition still moves.
+    store.journal(RUN | begun, move | begun, RATE_1 | begun, RATE_1 | UNDONE | taken_back)
+    site = store.site()
+    (row,) = table(runs(site, at()), "runs").rows
+    assert (row["command"], row["by"], row["state"]) == ("reassign run", "zoe@host", "not ended")
+    # So it keeps its card.
+    assert [one["run_id"] for one in unfinished_moves(site, at())] == ["r1"]
 
 
 def test_the_steps_of_a_run_are_in_their_order_with_the_values_of_the_journal(store: DashboardStore) -> None:
@@ -570,6 +636,12 @@ def test_what_the_collector_says_is_unknown_without_a_tick_of_the_last_minutes(s
     store.tick_ends(ENDED)
     assert list(collection(store)) == ["Collection"]
     assert collection(store, TICK_MS + 3_600_000)["Collection"][1] is Tone.UNKNOWN
+
+
+def test_a_record_of_another_program_does_not_hide_what_the_collector_says(store: DashboardStore) -> None:
+    store.tick_ends(ENDED)
+    store.tick_ends(ENDED, key=b"\xff")
+    assert collection(store)["Collection"][0].startswith("tick of 2027-01-15 08:00:00 UTC")
 
 
 @pytest.mark.parametrize("value", [b"", b"[]", b"\xff", b"{", b'{"unanswered": [1]}', b'{"lateness_ms": "x"}'])

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.schemas.quantities import parse_bytes_per_s
-from headroom.schemas.text.amounts import duration_range_text, duration_text, percent_text, rate_text, size_text
+from headroom.schemas.text.amounts import (
+    clock_text,
+    duration_range_text,
+    duration_text,
+    percent_text,
+    rate_text,
+    size_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +111,19 @@ def test_a_duration_has_its_two_largest_units(seconds: float | None, text: str) 
 )
 def test_a_range_names_both_ends(low_s: float | None, high_s: float | None, text: str) -> None:
     assert duration_range_text(low_s, high_s) == text
+
+
+# 2027-01-15 08:00:00 UTC, of which day 57,600 s are left.
+@pytest.mark.parametrize(
+    ("later_s", "text"),
+    [
+        (0, "08:00:00 UTC"),
+        (57_599, "23:59:59 UTC"),
+        (57_600, "2027-01-16 00:00:00 UTC"),
+        (-28_801, "2027-01-14 23:59:59 UTC"),
+    ],
+)
+def test_a_time_of_another_day_has_its_date(later_s: int, text: str) -> None:
+    read_ms = 1_800_000_000_000
+    assert clock_text(read_ms + 1000 * later_s, read_ms) == text
+    assert clock_text(read_ms + 1000 * later_s) == text[-12:]

@@ -106,6 +106,12 @@ def test_an_overtaken_reader_has_number_time_and_the_retention_that_is_enough() 
     assert [(one["group"], one["lost_offsets"]) for one in evidence["readers"]] == [("billing", 260_000)]
 
 
+def test_retention_that_overtakes_a_reader_in_days_has_the_date() -> None:
+    # Seven days after 2027-01-15 08:00:00.
+    found = only(progress(groups=(doomed(kept_s=604_800.0),)))
+    assert "has not read by 2027-01-22 08:00:00 UTC: it has" in found.summary
+
+
 def test_one_retention_is_enough_for_all_readers_of_a_topic() -> None:
     slower = doomed("audit", lost_offsets=5, gone_offsets=5, enough_retention_ms=9_000_000)
     found = only(progress(groups=(doomed(), slower)), progress(1, topic="u", groups=(doomed(),)))
