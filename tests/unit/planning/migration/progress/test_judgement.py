@@ -73,6 +73,14 @@ def test_a_reader_has_what_it_left_and_what_it_would_lose() -> None:
     assert "260,000 of 650,000 offsets" in found.reason
 
 
+def test_a_reader_of_a_log_that_does_not_get_to_its_end_is_overtaken_all_the_same() -> None:
+    """Producers have stopped at 100,000: of the 50,000 that it has left there, it reads 3,600 in an hour."""
+    found = migration_progress(reading(write_offsets_per_s=0.0, groups=(billing(50_000, 1.0),)))
+    (group,) = found.groups or ()
+    assert (group.left_offsets, group.lost_offsets, group.kept_s) == (650_000, 46_400, None)
+    assert found.verdict is MigrationVerdict.NEVER
+
+
 def test_the_age_of_the_last_record_below_the_end_counts_and_not_that_of_what_follows() -> None:
     """It is 50 min old, and retention is 1 h: of 60,000 at 50/s, 30,000 are read in 10 min."""
     followed = LogOffsets(0, 700_010, 700_010, NOW_MS)
