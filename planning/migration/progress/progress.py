@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 
 
 class MigrationVerdict(str, Enum):
@@ -167,6 +167,15 @@ class MigrationProgress:
     def group_count(self) -> int | None:
         """Number of consumer groups; None if they could not be listed."""
         return None if self.groups is None else len(self.groups)
+
+    @property
+    def brings_writes(self) -> bool:
+        """Whether clients have yet to take their writes to the target: below E, or, moved by hand, before it is known.
+
+        A mirror or a link whose E is not known yet copies these writes there already.
+        """
+        is_before_end = self.status == MigrationStatus.PLANNED and self.end_offset is None
+        return bool(self.left_offsets) or (is_before_end and self.method == MigrationMethod.DRAINED)
 
     @property
     def target_name(self) -> TopicPartition | None:
