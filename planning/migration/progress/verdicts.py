@@ -23,12 +23,33 @@ def verdict_of(
         can_go: whether the origin's partition is not needed any more; None if unknown.
         why: why not; empty if it is not.
     """
+    verdict, reason = _first(reading, numbers, can_go, why)
+    return verdict, f"{reason}{_held(reading, numbers)}"
+
+
+def _first(
+    reading: MigrationReading, numbers: MigrationProgress, can_go: bool | None, why: str
+) -> tuple[MigrationVerdict, str]:
     if reading.agreement.shielded:
         return MigrationVerdict.SHIELDED, f"Nothing calls the origin about it; E is {_number(numbers.end_offset)}."
     for verdict, reason in _verdicts(reading, numbers, can_go, why):
         if reason is not None:
             return verdict, reason
     return MigrationVerdict.NO_DATA, _unknown(numbers, why)
+
+
+def _held(reading: MigrationReading, numbers: MigrationProgress) -> str:
+    """Return what a nearer end offset costs until a run has put it in force; empty if there is none.
+
+    Only a run goes on with it, and it may have ended.
+    """
+    before = reading.agreement.reopened_end
+    if before is None:
+        return ""
+    return (
+        f" It is agreed instead of {_number(before)}: until a run goes on, producers hold what lands from "
+        f"{_number(numbers.end_offset)} on, and readers wait there."
+    )
 
 
 def _verdicts(
@@ -108,6 +129,8 @@ def _early(reading: MigrationReading, numbers: MigrationProgress) -> str | None:
     end, eta_s = _number(numbers.end_offset), numbers.switch_eta_s
     if numbers.beyond_offsets:
         return f"The origin is {numbers.beyond_offsets:,} offsets beyond E {end}, and the migration has not started."
+    if reading.agreement.reopened_end is not None and eta_s == 0 and not numbers.missing_routers:
+        return f"E {end} is reached, all routers have agreed, and no run has put it in force."
     if not numbers.missing_routers or eta_s is None:
         return None
     early_ms = 0 if numbers.expected_ms is None else numbers.expected_ms - reading.now_ms - round(1000 * eta_s)

@@ -214,6 +214,16 @@ def test_a_planned_switch_gets_another_end_by_the_command() -> None:
     assert (advice.reason or "").startswith("start the routers that have not agreed (a, b); ")
 
 
+def test_a_nearer_end_that_is_not_in_force_gets_there_by_the_command() -> None:
+    early = progress(status="planned", verdict=MigrationVerdict.EARLY, reason=LATE, reopened_end=700_000)
+    advice = only(early).recommendation
+    assert (advice.reason or "").startswith("run the command, which puts the nearer E in force, or the one before; ")
+    assert (advice.reason or "").endswith("what lands from E on is held until then, and readers wait")
+    assert advice.commands == [
+        "headroom migration run orders --name m --method routed --config headroom.toml --execute"
+    ]
+
+
 def test_a_log_that_never_gets_to_its_end_gets_a_nearer_one_by_the_command() -> None:
     advice = only(progress(verdict=MigrationVerdict.NEVER, reason=LATE)).recommendation
     assert advice.commands == [

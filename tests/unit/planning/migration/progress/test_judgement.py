@@ -298,6 +298,33 @@ VERDICTS = [
 ]
 
 
+REOPENED = {"status": "planned", "end_offset": 100_000, "reopened_end": 700_000}
+
+
+@pytest.mark.parametrize(
+    ("word", "agreement", "parts", "text"),
+    [
+        # No run is under way: nothing is written, and whoever writes next is held.
+        ("early", {}, {"write_offsets_per_s": 0.0}, "E 100,000 is reached, all routers have agreed, and no run"),
+        ("early", {}, {"agreed": {"a": 1}}, "E 100,000 is reached, and 1 of 2 routers"),
+        ("early", {}, {"origin": LogOffsets(0, 100_005, 100_005)}, "5 offsets beyond E 100,000"),
+        ("on_plan", {"end_offset": 102_000}, {}, "2,000 offsets are left"),
+        ("shielded", {"shielded": True}, {}, "Nothing calls the origin"),
+        ("no_data", {}, {"is_origin_up": False}, "does not answer"),
+    ],
+)
+def test_a_nearer_end_that_is_not_in_force_says_what_it_costs_whatever_the_verdict(
+    word: str, agreement: dict[str, Any], parts: dict[str, Any], text: str
+) -> None:
+    found, reason = verdict(REOPENED | agreement, **parts)
+    assert (found, text in reason) == (word, True), reason
+    end = f"{(REOPENED | agreement)['end_offset']:,}"
+    assert reason.endswith(
+        f" It is agreed instead of 700,000: until a run goes on, producers hold what lands from {end} on, and readers "
+        "wait there."
+    )
+
+
 @pytest.mark.parametrize(("word", "agreement", "parts", "text"), VERDICTS)
 def test_each_verdict_names_its_numbers(word: str, agreement: dict[str, Any], parts: dict[str, Any], text: str) -> None:
     found, reason = verdict(agreement, **parts)
