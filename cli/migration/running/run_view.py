@@ -162,5 +162,6 @@ def agreed_json(one: PartitionAgreement) -> dict[str, Any]:
         "origin_end": one.origin_end,
         "ignore_origin": one.ignore_origin,
         "shielded": one.shielded,
+        "origin_dropped": one.origin_dropped,
         "routers": list(one.routers),
     }

@@ -27,7 +27,7 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     """
     believed = _without_doubtful_origin(reading)
     numbers = _numbers(believed)
-    can_go, why = removable(believed, numbers)
+    can_go, why = (True, "") if reading.agreement.origin_dropped else removable(believed, numbers)
     verdict, reason = verdict_of(believed, numbers, can_go, why)
     return numbers.evaluated(can_go, verdict, reason)
 

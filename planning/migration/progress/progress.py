@@ -18,10 +18,10 @@ class MigrationVerdict(str, Enum):
     OVERTAKEN: retention deletes records before a group reads them. DIVERGED: a linked target is ahead of the origin.
     LATE: E is reached later than was agreed, by more than ``alerts.slip_ratio`` of the time that was left then. EARLY:
     E is reached, or will be by as much before its time, and not all routers have agreed; or a nearer E is reached, and
-    no run has put it in force. DRAINING: E is reached, and
-    transactions, the mirror or groups have yet to pass it. WAITING: E is not agreed, routers are missing, or the start
-    is. ON_PLAN: E is ahead. REMOVABLE: the origin's partition is not needed any more. DRAINED: no group reads below E
-    any more, but something else forbids the removal. NO_DATA: none of these can be known.
+    no run has put it in force. DRAINING: E is reached, and transactions, the mirror or groups have yet to pass it.
+    WAITING: E is not agreed, routers are missing, or the start is. ON_PLAN: E is ahead. REMOVABLE: the origin's
+    partition is not needed any more, or deleted. DRAINED: no group reads below E any more, but something else forbids
+    the removal. NO_DATA: none of these can be known.
     """
 
     LOST = "lost"

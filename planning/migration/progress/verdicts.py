@@ -30,6 +30,8 @@ def verdict_of(
 def _first(
     reading: MigrationReading, numbers: MigrationProgress, can_go: bool | None, why: str
 ) -> tuple[MigrationVerdict, str]:
+    if reading.agreement.origin_dropped:
+        return MigrationVerdict.REMOVABLE, "Its topic on the origin is deleted: the migration is over."
     if reading.agreement.shielded:
         return MigrationVerdict.SHIELDED, f"Nothing calls the origin about it; E is {_number(numbers.end_offset)}."
     for verdict, reason in _verdicts(reading, numbers, can_go, why):

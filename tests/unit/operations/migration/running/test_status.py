@@ -122,3 +122,17 @@ def test_all_groups_are_listed_however_many_there_are(stage: MigrationStage) -> 
 
 def test_routers_are_named_in_the_order_of_the_agreement(stage: MigrationStage) -> None:
     assert [one.reading.agreement for one in partitions(stage)] == list(stage.agreed().values())
+
+
+def test_what_was_deleted_on_the_origin_is_over_and_nothing_calls_it(stage: MigrationStage) -> None:
+    def age(at: MigrationStage) -> None:
+        at.offsets_per_s = 0.0 if at.now_s > 60 else 10.0
+        if all(one.status == "migrated" for one in at.agreed().values()):
+            at.origin.starts = {name: at.origin.end_of(name) for name in ORDERS}
+
+    stage.before_wait, stage.origin.offsets, stage.origin.group_states = age, {}, {}
+    assert stage.run(goal=RunGoal.AGED, drop=True).dropped == ("orders",)
+    stage.origin.down, stage.origin.calls = True, 0
+    found = {(one.progress.verdict.value, one.progress.removable, one.progress.reason) for one in partitions(stage)}
+    assert found == {("removable", True, "Its topic on the origin is deleted: the migration is over.")}
+    assert stage.origin.calls == 0
