@@ -67,7 +67,7 @@ def _verdicts(
     # Behind what is known to be bad, and before all that would be good: those rest on the origin's log.
     yield MigrationVerdict.NO_DATA, _unread(reading)
     yield MigrationVerdict.WAITING, _waiting(reading, numbers)
-    yield MigrationVerdict.ON_PLAN, _on_plan(numbers)
+    yield MigrationVerdict.ON_PLAN, _on_plan(reading, numbers)
     yield MigrationVerdict.REMOVABLE, _gone(numbers) if can_go else None
     yield MigrationVerdict.DRAINING, _draining(reading, numbers, why)
     yield MigrationVerdict.DRAINED, _why_drained(reading, numbers, why)
@@ -163,8 +163,8 @@ def _waiting(reading: MigrationReading, numbers: MigrationProgress) -> str | Non
     return None if numbers.left_offsets else f"E {numbers.end_offset:,} is reached, and the start is not agreed yet."
 
 
-def _on_plan(numbers: MigrationProgress) -> str | None:
-    if not numbers.left_offsets or numbers.switch_eta_s is None:
+def _on_plan(reading: MigrationReading, numbers: MigrationProgress) -> str | None:
+    if not numbers.left_offsets or numbers.switch_eta_s is None or reading.status is MigrationStatus.AGED:
         return None
     return (
         f"E {_number(numbers.end_offset)} is reached in {duration_text(numbers.switch_eta_s)}: "
@@ -197,6 +197,13 @@ def _what_is_left(reading: MigrationReading, numbers: MigrationProgress) -> str:
 
 
 def _why_drained(reading: MigrationReading, numbers: MigrationProgress, why: str) -> str | None:
+    if numbers.left_offsets and reading.status is MigrationStatus.AGED:
+        # It was ignored while it was down, with an end offset that its log had not got to.
+        end, rate = _number(numbers.end_offset), _rate(numbers)
+        return (
+            f"Readers have given up the origin, which is back: it is {numbers.left_offsets:,} offsets before E {end}, and "
+            f"grows by {rate}."
+        )
     if numbers.left_offsets != 0 or not is_stable(reading) or not groups_past(numbers):
         return None
     groups = len(numbers.groups or ())

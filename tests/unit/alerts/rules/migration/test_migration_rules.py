@@ -175,6 +175,14 @@ def test_a_burst_that_is_over_is_found_at_once_by_its_records() -> None:
     assert kept(switched(beyond_offsets=50, has_late_writes=False, removable=False)) == set()
 
 
+def test_writes_to_an_ignored_origin_that_is_back_are_lost_also_below_its_end() -> None:
+    ignored = {"status": "aged", "left_offsets": 100, "removable": False, "verdict": MigrationVerdict.DRAINED}
+    found = only(switched(0, **ignored, write_offsets_per_s=10.0), switched(1))
+    assert (found.kind, found.severity) == (AlertKind.MIGRATION_UNROUTED_WRITES, Severity.CRITICAL)
+    assert kinds(switched(0, **ignored)) == []
+    assert kept(switched(0, **ignored, write_offsets_per_s=None)) == {"migration_unrouted_writes"}
+
+
 def test_writes_below_the_end_or_before_the_start_are_no_finding() -> None:
     assert kinds(progress(), progress(1, status="planned", left_offsets=0, switch_eta_s=0.0)) == []
     assert "migration_unrouted_writes" in kept(switched(write_offsets_per_s=None, removable=False))

@@ -385,6 +385,15 @@ def test_a_time_of_the_future_below_the_end_leaves_it_unknown_who_wrote_what_fol
     assert "it is unknown whether routers wrote all of the 50 offsets from E on" in reason
 
 
+def test_an_origin_that_was_ignored_and_is_back_below_its_end_is_not_on_plan() -> None:
+    """E was where the log could have been by its rate; a client that is no router writes there."""
+    found, reason = verdict({"status": "aged", "ignore_origin": True}, write_offsets_per_s=10.0)
+    assert (found, reason) == (
+        "drained",
+        "Readers have given up the origin, which is back: it is 600,000 offsets before E 700,000, and grows by 10.0/s.",
+    )
+
+
 def test_a_copy_has_to_be_complete_before_the_origin_can_go() -> None:
     linked = {"method": "linked", "status": "migrated", "target_base_offset": 700_000}
     known: dict[str, Any] = {"origin": FULL, "write_offsets_per_s": 0.0, "target_offsets_per_s": 100.0}
