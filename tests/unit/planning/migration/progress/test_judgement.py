@@ -507,6 +507,35 @@ def test_only_what_is_wholly_known_can_go(own: MigrationReading) -> None:
     assert (found.verdict is not MigrationVerdict.REMOVABLE) or found.removable is True
 
 
+@pytest.mark.parametrize(
+    ("agreement", "parts", "lost"),
+    [
+        ({"status": "migrated"}, {}, 10),
+        # A router has moved a record, which had landed at E or beyond.
+        ({}, {"earlier_target_end": 1}, 10),
+        ({}, {"earlier_target_end": 0}, None),
+        # The target was read after the origin, which may have got there meanwhile.
+        ({}, {"target": LogOffsets(0, 1, 1)}, None),
+        # Not all replicas have it yet.
+        ({"status": "migrated"}, {"leader_end": 700_000}, None),
+        # Metadata is old, and this is where an earlier epoch ends.
+        ({"status": "migrated"}, {"leader_end": 699_980}, None),
+        ({"status": "migrated"}, {"leader_end": None}, None),
+        ({"status": "migrated", "origin_end": 699_990}, {}, None),
+        ({"status": "aged", "ignore_origin": True}, {}, None),
+    ],
+)
+def test_a_log_that_was_at_its_end_and_is_shorter_has_lost_the_rest_also_without_a_report(
+    agreement: dict[str, Any], parts: dict[str, Any], lost: int | None
+) -> None:
+    """Nobody knows of an earlier leader: the collector was started since, and no router has written there."""
+    log = LogOffsets(0, 699_990, 699_990, NOW_MS)
+    known = {"origin": log, "leader_end": 699_990, "acknowledged": {}, "write_offsets_per_s": 0.0}
+    found = migration_progress(reading(agreement, **known | parts))
+    assert found.lost_offsets == lost
+    assert (found.verdict is MigrationVerdict.LOST) is (lost is not None)
+
+
 def test_a_loss_that_was_accepted_is_none_any_more() -> None:
     known = {"acknowledged": {3: 100_100}, "epoch_ends": {3: 100_000}}
     assert migration_progress(reading(**known)).lost_offsets == 100
