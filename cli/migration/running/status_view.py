@@ -63,9 +63,7 @@ def _never_ends(own: MigrationProgress) -> bool:
     return is_open and own.verdict is MigrationVerdict.NEVER
 
 
-def _run_commands(
-    partitions: Iterable[MigrationProgress], options: Sequence[str], config: str | None
-) -> Sequence[str]:
+def _run_commands(partitions: Iterable[MigrationProgress], options: Sequence[str], config: str | None) -> Sequence[str]:
     """Return the command that continues each migration of some partitions, with their topics."""
     topics: dict[str, set[str]] = defaultdict(set)
     for own in partitions:

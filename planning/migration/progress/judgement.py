@@ -117,7 +117,7 @@ def _lost(reading: MigrationReading) -> int | None:
     """Return the acknowledged offsets below E that the present log does not have. Once that is accepted there are none.
 
     Epochs that end at the same offset of it overlap from there on: the last of them counts. Others do not, because the
-    records of an epoch begin where the one before ended. A log that had been at E has lost at least what it is short of.
+    records of an epoch begin where the one before ended. A log that had been at E has lost what it is short of, too.
 
     Returns:
         Offsets, at least; None if nothing is known of any loss and of an epoch it is unknown. So it is of one whose

@@ -201,8 +201,8 @@ def _why_drained(reading: MigrationReading, numbers: MigrationProgress, why: str
         # It was ignored while it was down, with an end offset that its log had not got to.
         end, rate = _number(numbers.end_offset), _rate(numbers)
         return (
-            f"Readers have given up the origin, which is back: it is {numbers.left_offsets:,} offsets before E {end}, and "
-            f"grows by {rate}."
+            f"Readers have given up the origin, which is back: it is {numbers.left_offsets:,} offsets before E {end}, "
+            f"and grows by {rate}."
         )
     if numbers.left_offsets != 0 or not is_stable(reading) or not groups_past(numbers):
         return None

@@ -522,8 +522,9 @@ def test_what_was_deleted_on_the_origin_is_not_watched_any_more(monkeypatch: pyt
     over = replace(AGREED, partition=1, status="aged", origin_dropped=True)
 
     class FakeReader:
-        agreements = {own.origin_name: own for own in (AGREED, over)}
-        reports = {"a": REPORT}
+        def __init__(self) -> None:
+            self.agreements = {own.origin_name: own for own in (AGREED, over)}
+            self.reports = {"a": REPORT}
 
         def exists(self) -> bool:
             return True
