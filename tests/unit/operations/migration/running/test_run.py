@@ -69,6 +69,9 @@ def test_it_waits_for_every_router_and_says_for_which(stage: MigrationStage) -> 
     assert "routers to agree: reader" in stage.progress.notes[-1]
     # 350 - 250 of each partition, after 15 s; 5 of them were the measurement.
     assert "offsets left, 20/s; end expected at" in stage.progress.notes[-1]
+    # No rate is known at the first look.
+    assert any("offsets left, an unknown rate" in note for note in stage.progress.notes)
+    assert not any("offsets left, 0/s" in note for note in stage.progress.notes)
 
 
 def test_a_router_that_agrees_too_late_needs_another_end(stage: MigrationStage) -> None:
