@@ -100,8 +100,8 @@ def could_lose(evaluated: EvaluatedPartition) -> int | None:
     """
     own = evaluated.progress
     groups = [None] if own.groups is None else [group.lost_offsets for group in own.groups]
-    # Without a report of a switch nothing was acknowledged by a leader before.
-    lost = [own.lost_offsets] if evaluated.reading.acknowledged else []
+    # Without a report of a switch nothing was acknowledged by a leader before, as far as the log is not shorter than E.
+    lost = [own.lost_offsets] if evaluated.reading.acknowledged or own.lost_offsets else []
     parts = [own.at_risk_offsets, *lost, *groups]
     most = max((part for part in parts if part is not None), default=0)
     return most if most or None not in parts else None
