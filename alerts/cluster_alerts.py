@@ -339,13 +339,13 @@ class ClusterAlerts:
         return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
 
     def _active_resources(self) -> dict[Subject, Sequence[str]]:
-        """Return what pending and firing alerts on brokers are about, by subject: resources, or a migration."""
+        """Return what pending and firing alerts on brokers are about, by subject: resources, or migrations."""
         about: dict[Subject, Sequence[str]] = {}
         for event in self._lifecycle.active():
             if event.kind in _LOAD_KINDS or event.kind == AlertKind.THROTTLE_AT_RISK:
                 evidence = evidence_of(event)
                 of_migration = [] if evidence.migration is None else [evidence.migration]
-                if resources := evidence.resources or of_migration:
+                if resources := evidence.resources or evidence.migrations or of_migration:
                     about[AlertKind(event.kind), event.subject] = resources
         return about
 

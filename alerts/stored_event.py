@@ -88,7 +88,8 @@ class StoredEvidence:
         is_before_first_tick: whether it is the alert that no tick has arrived since the start.
         resources: resources that an alert on the load of a broker is about.
         offsets: offsets that an alert on a migration counts.
-        migration: name of the migration that the alert is about.
+        migration: name of the migration that the alert is about; of several, the first one.
+        migrations: names of all of them, if the alert may be about several.
     """
 
     broker_id: int | None = None
@@ -113,6 +114,7 @@ class StoredEvidence:
     resources: Sequence[str] = ()
     offsets: int | None = None
     migration: str | None = None
+    migrations: Sequence[str] = ()
 
     @property
     def is_unthrottled(self) -> bool:

@@ -53,7 +53,7 @@ class MigrationInputs:
         arriving: dict[int, dict[str, list[ArrivingWrites]]] = defaultdict(lambda: defaultdict(list))
         for one in self.partitions:
             if (
-                one.left_offsets
+                one.brings_writes
                 and one.throttled_followers
                 and one.arriving_bytes_per_s
                 and one.target_leader is not None
@@ -68,5 +68,5 @@ class MigrationInputs:
 
         So it is while a list cannot be read, and with a collector of an earlier version.
         """
-        coming = (p for p in self.partitions if p.left_offsets and p.throttled_followers is None)
+        coming = (p for p in self.partitions if p.brings_writes and p.throttled_followers is None)
         return {name: partition for partition in coming if (name := partition.target_name) is not None}

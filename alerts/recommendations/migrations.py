@@ -72,9 +72,12 @@ def put_on_plan(
         )
     missing = sorted({router for partition in off_plan for router in partition.missing_routers})
     start = f"start the routers that have not agreed ({join_names(missing)}); " if missing else ""
+    does, until = "agrees another E", ""
+    if any(partition.reopened_end is not None for partition in off_plan):
+        does, until = "puts the nearer E in force, or the one before", " until then, and readers wait"
     return Advice(
         Action.RUN_MIGRATION,
-        f"{start}run the command, which agrees another E; no record is lost: what lands from E on is held",
+        f"{start}run the command, which {does}; no record is lost: what lands from E on is held{until}",
         commands=_run_commands(every, to),
     )
 

@@ -37,7 +37,7 @@ class RuleInputs:
         active: subjects of the cluster's pending and firing alerts.
         firing: those of them that fire.
         active_resources: what pending and firing alerts on brokers are about: resources of those on their loads, the
-            migration of those on throttles that its switch makes too low.
+            migrations of those on throttles that their switches make too low.
         store_trouble: location that cannot be written, and the reason; None if the store is writable, and for clusters
             other than the first.
         is_backlog: whether incoming ticks are old ones that are catching up.

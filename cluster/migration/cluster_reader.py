@@ -102,13 +102,13 @@ def wanted_on_target(agreements: Collection[PartitionAgreement]) -> WantedPartit
 
 
 def wanted_on_origin(agreements: Collection[PartitionAgreement], acknowledged: EndsByEpoch) -> WantedPartitions | None:
-    """Return what is read of the origin; None if nothing calls it, because all partitions are shielded.
+    """Return what is read of the origin; None if nothing calls it: all partitions are shielded, or deleted there.
 
     Args:
         agreements: partitions of the migrations.
         acknowledged: offset after the last record that is known to be acknowledged.
     """
-    called = [own for own in agreements if not own.shielded]
+    called = [own for own in agreements if not (own.shielded or own.origin_dropped)]
     if not called:
         return None
     # Which cluster answers is not known yet.

@@ -34,7 +34,7 @@ from headroom.cluster.migration.topic_changes import (
     delete_topic,
     read_copied_settings,
 )
-from headroom.cluster.migration.topics import ClusterTopics, read_rules, read_topics
+from headroom.cluster.migration.topics import ClusterTopics, read_absent, read_rules, read_topics
 from headroom.planning.migration.readings import LogOffsets, MigratingTopic, TopicRules
 from headroom.schemas.config import KafkaSettings
 from headroom.schemas.errors import HeadroomError
@@ -85,6 +85,17 @@ class MigrationCluster:
         """
         try:
             return read_topics(self._brokers, names)
+        except MetadataError as error:
+            raise self._unread(error) from None
+
+    def absent(self, names: Collection[str]) -> frozenset[str]:
+        """Return those of some topics that the cluster says it does not have: not those that this user may not see.
+
+        Raises:
+            HeadroomError: they could not be read.
+        """
+        try:
+            return read_absent(self._brokers, names)
         except MetadataError as error:
             raise self._unread(error) from None
 

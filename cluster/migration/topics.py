@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from kafka.errors import UnknownTopicOrPartitionError
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -46,10 +47,28 @@ def read_topics(brokers: BrokerFailover, names: Collection[str] | None = None) -
     Raises:
         MetadataError: no broker answered.
     """
-    wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-    answer = brokers.send_to_any("topics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    answer = _metadata(brokers, names)
     topics = {topic.name: _topic(topic) for topic in answer.topics if topic.name and not topic.error_code}
     return ClusterTopics(getattr(answer, "cluster_id", None), topics, frozenset(topics))
+
+
+def read_absent(brokers: BrokerFailover, names: Collection[str]) -> frozenset[str]:
+    """Return those of some topics that a cluster says it does not have: not those that this user may not see.
+
+    Args:
+        brokers: the cluster.
+        names: topics, a few.
+
+    Raises:
+        MetadataError: no broker answered.
+    """
+    absent = UnknownTopicOrPartitionError.errno
+    return frozenset(topic.name for topic in _metadata(brokers, names).topics if topic.error_code == absent)
+
+
+def _metadata(brokers: BrokerFailover, names: Collection[str] | None) -> Any:
+    wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    return brokers.send_to_any("topics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
 
 
 def _topic(topic: Any) -> MigratingTopic:

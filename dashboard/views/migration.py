@@ -194,11 +194,12 @@ def _of_unknown(partitions: int) -> str:
 
 def _written_on(partition: MigrationProgress) -> str | None:
     """Return the cluster that clients write to now; None if unknown."""
+    # A log that has come back shorter than E gets nothing of routers any more.
+    if partition.status in (MigrationStatus.MIGRATED, MigrationStatus.AGED):
+        return "target"
     if partition.status == MigrationStatus.PLANNED or partition.left_offsets:
         return "origin"
-    if partition.status in (MigrationStatus.MIGRATED, MigrationStatus.AGED) or partition.left_offsets == 0:
-        return "target"
-    return None
+    return "target" if partition.left_offsets == 0 else None
 
 
 def _overtaken(partition: MigrationProgress) -> int | None:

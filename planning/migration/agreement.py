@@ -195,6 +195,10 @@ def refused_change(before: PartitionAgreement | None, after: PartitionAgreement 
         return "the clusters or the topics are other ones"
     if after.number < before.number and before.migration == after.migration:
         return f"agreement {after.number} is older than agreement {before.number}"
+    if before.origin_dropped and not after.origin_dropped:
+        return "the topic on the origin is deleted already"
+    if after.origin_dropped and after.status != MigrationStatus.AGED:
+        return "the topic on the origin is needed until retention has passed its end offset"
     if before.reopened_end is not None or after.reopened_end is not None:
         return _refused_reopening(before, after)
     return _refused_terms(before, after)

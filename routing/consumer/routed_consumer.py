@@ -28,6 +28,8 @@ _PART_MS = 20
 # Interval at which the target is polled for its group's sake, while nothing is read there, seconds.
 _GROUP_S = 0.1
 _COMMITTED_TIMEOUT_MS = 5_000
+# Interval at which what is committed on the origin is committed again, seconds.
+_KEEP_S = 60.0
 
 
 class _Pausing(ConsumerRebalanceListener):
@@ -89,6 +91,7 @@ class RoutedConsumer:
         self._next_follow = 0.0
         self._next_group_poll = 0.0
         self._next_origin_call = 0.0
+        self._next_keep = 0.0
         self._is_adopted = False
         self._has_passed = False
         self._is_origin_first = False
@@ -125,6 +128,7 @@ class RoutedConsumer:
         while True:
             if time.monotonic() >= self._next_follow:
                 self._follow_or_wait()
+                self._keep_commits()
             self._place_assigned()
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
             records = self._poll_clusters(left_ms, max_records)
@@ -165,6 +169,7 @@ class RoutedConsumer:
         if on_origin:
             try:
                 self._origin.commit(on_origin)
+                self._note_commits(on_origin)
             except KafkaError as error:
                 # What was read on the target does not depend on it.
                 failure = error
@@ -266,7 +271,8 @@ class RoutedConsumer:
             # What was committed beyond an end offset counts while a nearer one is to be agreed too.
             start = self._start(partition, split and split.kept_at(split.reopened_end or 0))
             if start is not None:
-                reading = self._readings[partition] = RoutedPartition(split and split.kept_at(start), start)
+                own = split and split.kept_at(start)
+                reading = self._readings[partition] = RoutedPartition(own, start, kept_s=time.monotonic())
                 self._go(partition, reading, start)
 
     def _start(self, partition: TopicPartition, split: Split | None) -> int | None:
@@ -409,6 +415,42 @@ class RoutedConsumer:
             log.warning("%s: how many records were missed is unknown (%s)", partition, type(error).__name__)
             return 0
         return max(0, min(first, limit) - reading.next_offset)
+
+    def _keep_commits(self) -> None:
+        """Commit again what is committed on the origin, of one partition at a time.
+
+        The group has no members there. So Kafka deletes its offsets, although it reads by them: all, however new they
+        are, a week after its last member has left (``offsets.retention.minutes``), and those of a group that never had
+        one a week after their commit. After a restart it would begin where auto_offset_reset says.
+        """
+        now_s = time.monotonic()
+        if now_s < self._next_keep:
+            return
+        assigned = self._target.assignment()
+        due = (p for p, r in self._readings.items() if r.cluster != "target" and now_s - r.kept_s >= _KEEP_S)
+        partition = next((p for p in due if p in assigned and p not in self._listener.new), None)
+        if partition is None:
+            return
+        is_up, committed = self._committed_on_origin(partition)
+        reading = self._readings[partition]
+        if not is_up:
+            self._next_keep = time.monotonic() + _KEEP_S
+            return
+        offset = reading.on_origin if committed is None else committed
+        reading.kept_s = now_s
+        if offset is None:
+            return
+        kept = {partition: OffsetAndMetadata(offset)}
+        try:
+            self._origin.commit(kept, timeout_ms=_COMMITTED_TIMEOUT_MS)
+            self._note_commits(kept)
+        except KafkaError as error:
+            log.warning("%s: the origin did not take a commit (%s)", partition, type(error).__name__)
+
+    def _note_commits(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        for partition, committed in offsets.items():
+            reading = self._readings[partition]
+            reading.on_origin, reading.kept_s = committed.offset, time.monotonic()
 
     def _commit_passed(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit on the origin that the end offset was passed, before anything is committed on the target."""

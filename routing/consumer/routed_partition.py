@@ -20,6 +20,8 @@ class RoutedPartition:
         cluster: "origin" or "target"; None while nothing may be read.
         skipped: offsets that were missed by continuing on the target.
         is_passed: whether the end offset was committed on the origin.
+        on_origin: offset that is committed on the origin; None if none is known to be.
+        kept_s: when that was last committed, or looked at, monotonic seconds.
     """
 
     split: Split | None
@@ -27,6 +29,8 @@ class RoutedPartition:
     cluster: str | None = None
     skipped: int = 0
     is_passed: bool = False
+    on_origin: int | None = None
+    kept_s: float = 0.0
 
     def place(self, offset: int) -> Place | None:
         """Return where a client offset is read; None: nowhere now."""

@@ -95,6 +95,7 @@ class PartitionAgreement:
             offset. Where it ends is known once all have agreed to that.
         reopened_end: end offset with which the target was in use, while all routers agree to a nearer one and the
             partition is planned again; None otherwise. A router that does not know the nearer one keeps to this one.
+        origin_dropped: whether a run has deleted the topic on the origin, so that nothing is left there to watch.
     """
 
     migration: str
@@ -119,6 +120,7 @@ class PartitionAgreement:
     sealed_ms: int | None = None
     origin_closed: bool = False
     reopened_end: int | None = None
+    origin_dropped: bool = False
 
     @property
     def name(self) -> TopicPartition:
@@ -278,8 +280,8 @@ def _agreement(values: dict[str, Any]) -> PartitionAgreement:
         _amount(known["origin_offsets_per_s"])
     if known["status"] not in STATUSES or known["method"] not in METHODS:
         raise ValueError(f"status {known['status']!r} or method {known['method']!r} is unknown")
-    # Records of earlier writers have no shield, and no closed origin.
-    later = ((name, known.get(name, False)) for name in ("shielded", "origin_closed"))
+    # Records of earlier writers have no shield, and no origin that is closed or dropped.
+    later = ((name, known.get(name, False)) for name in ("shielded", "origin_closed", "origin_dropped"))
     for name, flag in (("ignore_origin", known["ignore_origin"]), *later):
         if not isinstance(flag, bool):
             raise TypeError(f"{name} is neither true nor false")

@@ -17,7 +17,7 @@ from headroom.alerts.rules.rule import RuleInputs
 from headroom.alerts.text.migration import offset_rate_text, offsets_text, share_text
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
-from headroom.schemas.migrations import METHODS_WITH_COPIES
+from headroom.schemas.migrations import METHODS_WITH_COPIES, MigrationStatus
 
 # The rate is of 10 s and more before a reading that may be 5 s old, so it reaches back over the switch for a while.
 _SWITCHED_S = 20.0
@@ -27,7 +27,8 @@ class MigrationUnroutedWrites(MigrationRule):
     """The origin has reached E, the target is in use, and the origin's log still grows, or has newer records.
 
     Routers move what lands behind E within seconds, and then write to the target alone. A burst is over before a rate
-    shows it, but its records stay.
+    shows it, but its records stay. An origin that was ignored while it was down may be back with a log that is below E:
+    no reader gets what is written there either.
     """
 
     kind = AlertKind.MIGRATION_UNROUTED_WRITES
@@ -63,7 +64,7 @@ class MigrationUnroutedWrites(MigrationRule):
             return True
         # A mirror or a link may copy what is there, so that only growth counts.
         is_late_unknown = partition.has_late_writes is None and partition.method not in METHODS_WITH_COPIES
-        return partition.left_offsets == 0 and (
+        return _is_switched(partition) and (
             partition.write_offsets_per_s is None or (is_late_unknown and partition.beyond_offsets != 0)
         )
 
@@ -87,7 +88,8 @@ def _what(worst: Partitions, partitions: Partitions) -> str:
 
 
 def _is_switched(partition: MigrationProgress) -> bool:
-    return partition.status in IN_USE and partition.left_offsets == 0
+    is_at_end = partition.left_offsets == 0
+    return partition.status in IN_USE and (is_at_end or partition.status == MigrationStatus.AGED)
 
 
 def _beyond(partitions: Partitions) -> int | None:

@@ -15,7 +15,7 @@ from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.planning.migration.progress.progress import MigrationProgress
 from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.keys import Role, TopicPartition
-from headroom.schemas.text.amounts import clock_text, rate_text
+from headroom.schemas.text.amounts import clock_text, join_names, rate_text
 
 _NOT_URGENT = "not urgent: the move goes on as long as no leader switches"
 _NOT_URGENT_BEFORE_A_SWITCH = "before the migration switches: the throttle is enough until then, if no leader switches"
@@ -53,10 +53,11 @@ class TakeoverEvidence(ThrottleEvidence):
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalEvidence(ThrottleEvidence):
-    """Evidence on a throttle that would be too low after the switch of a migration.
+    """Evidence on a throttle that would be too low after the switches of migrations.
 
     Attributes:
-        migration: name of the migration.
+        migration: name of the migration that brings most.
+        migrations: names of all that bring writes, the one that brings most first.
         arriving_partitions: number of partitions whose writes come to the broker.
         arriving_bytes_per_s: traffic to followers that they add.
         switch_ms: when the first of them switches, epoch milliseconds; None if unknown.
@@ -64,6 +65,7 @@ class ArrivalEvidence(ThrottleEvidence):
     """
 
     migration: str
+    migrations: Sequence[str]
     arriving_partitions: int
     arriving_bytes_per_s: float
     switch_ms: int | None
@@ -72,18 +74,18 @@ class ArrivalEvidence(ThrottleEvidence):
 
 @dataclass(frozen=True)
 class _Arrival:
-    """Writes that the switch of one migration brings to a throttled leader.
+    """Writes that the switches of all migrations bring to a throttled leader.
 
     Attributes:
-        migration: name of the migration.
-        partitions: number of its partitions that the leader's throttle counts.
+        migrations: names of the migrations, the one that brings most first.
+        partitions: number of their partitions that the leader's throttle counts.
         write_bytes_per_s: rate at which clients will write to them, beyond what is written to them now.
         bytes_per_s: the same times the followers that are throttled.
         followers: most followers of one partition.
         switch_in_s: seconds until the first of them switches; None if unknown.
     """
 
-    migration: str
+    migrations: tuple[str, ...]
     partitions: int
     write_bytes_per_s: float
     bytes_per_s: float
@@ -95,15 +97,16 @@ _Risk = tuple[ThrottleStatus, LeadershipRisk | _Arrival, float]
 
 
 class ThrottleAtRisk(Rule):
-    """A broker's throttle would be too low if it led one more moving partition, or once a migration switches to it."""
+    """A broker's throttle would be too low if it led one more moving partition, or once migrations switch to it."""
 
     kind = AlertKind.THROTTLE_AT_RISK
 
     def evaluate(self, tick: RuleInputs) -> Assessment:
         """Return a finding for each broker whose throttle would be too low after a switch.
 
-        A switch is that of a leader, so that the broker leads one more moving partition, or that of a migration, whose
-        writes come to partitions that the throttle counts. The worse of the two is given.
+        A switch is that of a leader, so that the broker leads one more moving partition, or that of migrations, whose
+        writes come to partitions that the throttle counts. The worse of the two is given. Writes of all migrations
+        count together, as those of one migration's partitions do, whenever each of them switches.
 
         Every in-sync replica may become the leader of its partition. There is no finding while a throttle is too low,
         which matters more, or a required rate is unknown: alerts then keep firing.
@@ -122,8 +125,8 @@ class ThrottleAtRisk(Rule):
         arrivals = [
             (leader, arrival, need)
             for leader in leaders.values()
-            for arrival in _arrivals(leader, tick.migrations)
-            if (need := _exceeding_rate(leader, arrival.bytes_per_s)) is not None
+            if (arrival := _arrival(leader, tick.migrations)) is not None
+            and (need := _exceeding_rate(leader, arrival.bytes_per_s)) is not None
         ]
         risks = _worst_of_each_leader([*takeovers, *arrivals])
         if not risks:
@@ -141,7 +144,7 @@ class ThrottleAtRisk(Rule):
         unread = {
             partition.migration
             for partition in partitions
-            if partition.left_offsets is None or partition.target_name is None or _is_list_unread(partition)
+            if _is_unread(partition) or partition.target_name is None or _is_list_unread(partition)
         }
         return {
             subject
@@ -201,25 +204,30 @@ def _worst_of_each_leader(risks: Sequence[_Risk]) -> list[_Risk]:
     return list(worst.values())
 
 
-def _arrivals(leader: ThrottleStatus, migrations: MigrationInputs | None) -> list[_Arrival]:
-    """Return what the switch of each migration brings to partitions that a leader's throttle counts."""
+def _arrival(leader: ThrottleStatus, migrations: MigrationInputs | None) -> _Arrival | None:
+    """Return what the switches of migrations bring to partitions that a leader's throttle counts; None if nothing."""
     if migrations is None:
-        return []
+        return None
     own = migrations.arriving.get(leader.broker, {})
     coming = {migration: list(writes) for migration, writes in own.items()}
     for migration, writes in _of_evidence(leader, migrations):
         coming.setdefault(migration, []).append(writes)
-    return [
-        _Arrival(
-            migration=migration,
-            partitions=len(parts),
-            write_bytes_per_s=sum(part.bytes_per_s for part in parts),
-            bytes_per_s=sum(part.bytes_per_s * part.followers for part in parts),
-            followers=max(part.followers for part in parts),
-            switch_in_s=min((part.switch_in_s for part in parts if part.switch_in_s is not None), default=None),
-        )
-        for migration, parts in coming.items()
-    ]
+    if not coming:
+        return None
+    parts = [part for writes in coming.values() for part in writes]
+    return _Arrival(
+        migrations=tuple(sorted(coming, key=lambda name: (-_traffic(coming[name]), name))),
+        partitions=len(parts),
+        write_bytes_per_s=sum(part.bytes_per_s for part in parts),
+        bytes_per_s=_traffic(parts),
+        followers=max(part.followers for part in parts),
+        switch_in_s=min((part.switch_in_s for part in parts if part.switch_in_s is not None), default=None),
+    )
+
+
+def _traffic(parts: Sequence[ArrivingWrites]) -> float:
+    """Return what a leader sends to followers of these writes, bytes per second."""
+    return sum(part.bytes_per_s * part.followers for part in parts)
 
 
 def _of_evidence(leader: ThrottleStatus, migrations: MigrationInputs) -> Iterator[tuple[str, ArrivingWrites]]:
@@ -236,10 +244,17 @@ def _of_evidence(leader: ThrottleStatus, migrations: MigrationInputs) -> Iterato
             yield progress.migration, ArrivingWrites(more, partition.followers, progress.switch_eta_s)
 
 
+def _is_unread(partition: MigrationProgress) -> bool:
+    """Return whether it is unknown what clients have yet to bring to the target."""
+    if partition.brings_writes:
+        return partition.left_offsets is None and partition.write_bytes_per_s is None
+    return partition.left_offsets is None
+
+
 def _is_list_unread(partition: MigrationProgress) -> bool:
     """Return whether a leader's list could not be read; a collector of an earlier version names no leader."""
     is_unread = partition.target_leader is not None and partition.throttled_followers is None
-    return is_unread and bool(partition.left_offsets)
+    return is_unread and partition.brings_writes
 
 
 def _switch_ms(arrival: _Arrival, tick_ms: int) -> int | None:
@@ -249,8 +264,10 @@ def _switch_ms(arrival: _Arrival, tick_ms: int) -> int | None:
 def _arrival_text(leader: ThrottleStatus, arrival: _Arrival, too_low: str, tick_ms: int) -> str:
     at_ms = _switch_ms(arrival, tick_ms)
     when = "" if at_ms is None else f" from {clock_text(at_ms, tick_ms)} on"
+    first, *others = arrival.migrations
+    names = f"migrations {join_names([first, *others])} have" if others else f"migration {first} has"
     return (
-        f"Once migration {arrival.migration} has switched, clients write {rate_text(arrival.write_bytes_per_s)} with "
+        f"Once {names} switched, clients write {rate_text(arrival.write_bytes_per_s)} with "
         f"{arrival.followers} follower(s) to {arrival.partitions} partition(s) of broker {leader.broker}{when}, and "
         f"{too_low}"
     )
@@ -261,7 +278,8 @@ def _arrival_evidence(
 ) -> ArrivalEvidence:
     return ArrivalEvidence(
         **vars(ThrottleEvidence.of(leader)),
-        migration=arrival.migration,
+        migration=arrival.migrations[0],
+        migrations=arrival.migrations,
         arriving_partitions=arrival.partitions,
         arriving_bytes_per_s=arrival.bytes_per_s,
         switch_ms=_switch_ms(arrival, tick_ms),

@@ -66,6 +66,12 @@ def print_run(result: MigrationRunResult) -> None:
         echo(f"Deleted on the origin: {', '.join(result.dropped)}.")
     if result.stopped:
         echo("Stopped. Run the same command again to continue.")
+    held = [str(one.name) for one in result.agreements.values() if one.reopened_end is not None]
+    if held:
+        echo(
+            "Do not leave it like this: until a run has put their nearer end offsets in force, producers hold what "
+            f"lands from there on, and readers wait: {join_names(held)}."
+        )
 
 
 def _row(one: PartitionAgreement, seen: SeenMigration | None) -> tuple[str, ...]:
@@ -156,5 +162,6 @@ def agreed_json(one: PartitionAgreement) -> dict[str, Any]:
         "origin_end": one.origin_end,
         "ignore_origin": one.ignore_origin,
         "shielded": one.shielded,
+        "origin_dropped": one.origin_dropped,
         "routers": list(one.routers),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +13,7 @@ from headroom.cli.common.output import echo
 from headroom.cli.migration.options import count_text, print_rows
 from headroom.cli.migration.running.run_view import agreed_json
 from headroom.operations.migration.running.status import EvaluatedPartition, MigrationStatusResult, RouterStatus
-from headroom.planning.migration.progress.progress import MigrationVerdict
+from headroom.planning.migration.progress.progress import MigrationProgress, MigrationVerdict
 from headroom.planning.migration.progress.removal import known_readers_left
 from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 from headroom.schemas.text.amounts import UNKNOWN, clock_text
@@ -24,7 +25,7 @@ _HEADER = (
 
 
 def print_status(result: MigrationStatusResult, config: str | None) -> None:
-    """Print partitions, why each has its verdict, routers, and what ends partitions that never get to their end."""
+    """Print partitions, why each has its verdict, routers, and what continues partitions that come to no end."""
     if not result.partitions:
         echo("No partition of these topics is in a migration to this cluster.")
         return
@@ -37,24 +38,39 @@ def print_status(result: MigrationStatusResult, config: str | None) -> None:
     if result.routers:
         header = ("migration", "router", "role", "acks", "agreement")
         print_rows("Routers", header, [_router_row(router) for router in result.routers])
-    remedies = _remedies(result, config)
-    if remedies:
-        echo("\nIf producers write no more, these agree on a nearer end offset, where the origin's logs end:")
-        for command in remedies:
+    progress = [evaluated.progress for evaluated in result.partitions]
+    _print_commands(
+        "If producers write no more, these agree on a nearer end offset, where the origin's logs end:",
+        _run_commands((own for own in progress if _never_ends(own)), END_HERE, config),
+    )
+    _print_commands(
+        "Producers hold records, and readers wait, until a nearer end offset is in force. If no run is under way:",
+        _run_commands((own for own in progress if own.reopened_end is not None), (), config),
+    )
+
+
+def _print_commands(lead: str, commands: Sequence[str]) -> None:
+    if commands:
+        echo()
+        echo(lead)
+        for command in commands:
             echo(f"  $ {command}")
 
 
-def _remedies(result: MigrationStatusResult, config: str | None) -> list[str]:
-    """Return a command for each migration with started partitions whose logs never get to their end offsets."""
-    never: dict[str, set[str]] = defaultdict(set)
-    for evaluated in result.partitions:
-        own = evaluated.progress
-        is_open = own.method == MigrationMethod.ROUTED and own.status == MigrationStatus.MIGRATING
-        if is_open and own.verdict is MigrationVerdict.NEVER:
-            never[own.migration].add(own.topic)
+def _never_ends(own: MigrationProgress) -> bool:
+    """Return whether a started partition's log never gets to its end offset, and a nearer one can be agreed."""
+    is_open = own.method == MigrationMethod.ROUTED and own.status == MigrationStatus.MIGRATING
+    return is_open and own.verdict is MigrationVerdict.NEVER
+
+
+def _run_commands(partitions: Iterable[MigrationProgress], options: Sequence[str], config: str | None) -> Sequence[str]:
+    """Return the command that continues each migration of some partitions, with their topics."""
+    topics: dict[str, set[str]] = defaultdict(set)
+    for own in partitions:
+        topics[own.migration].add(own.topic)
     return [
-        headroom_migration_run(sorted(topics), name, MigrationMethod.ROUTED.value, END_HERE, config)
-        for name, topics in sorted(never.items())
+        headroom_migration_run(sorted(of_migration), name, MigrationMethod.ROUTED.value, options, config)
+        for name, of_migration in sorted(topics.items())
     ]
 
 
@@ -84,8 +100,8 @@ def could_lose(evaluated: EvaluatedPartition) -> int | None:
     """
     own = evaluated.progress
     groups = [None] if own.groups is None else [group.lost_offsets for group in own.groups]
-    # Without a report of a switch nothing was acknowledged by a leader before.
-    lost = [own.lost_offsets] if evaluated.reading.acknowledged else []
+    # Without a report of a switch nothing was acknowledged by a leader before, as far as the log is not shorter than E.
+    lost = [own.lost_offsets] if evaluated.reading.acknowledged or own.lost_offsets else []
     parts = [own.at_risk_offsets, *lost, *groups]
     most = max((part for part in parts if part is not None), default=0)
     return most if most or None not in parts else None

@@ -284,7 +284,7 @@ class AgreementTopic:
         self._reader: AgreementReader | None = None
 
     def read(self) -> Agreements:
-        """Return all agreements and reports; none if the topic does not exist.
+        """Return all agreements of which the origin has something left, and reports; none if the topic does not exist.
 
         Raises:
             HeadroomError: the topic could not be read to its end.
@@ -298,7 +298,9 @@ class AgreementTopic:
         except HeadroomError:
             self.close()
             raise
-        return tuple(self._reader.agreements.values()), dict(self._reader.reports)
+        # What was deleted there is over: its alerts end with its rows.
+        agreements = tuple(one for one in self._reader.agreements.values() if not one.origin_dropped)
+        return agreements, dict(self._reader.reports)
 
     def close(self) -> None:
         """Close the consumer."""

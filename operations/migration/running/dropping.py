@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from headroom.operations.journal.journalled_change import make_journalled_change
@@ -56,6 +57,8 @@ def droppable(
             end offsets on, or a cluster did not answer.
         ComparisonStoppedError: it was stopped while records were compared.
     """
+    if all(one.origin_dropped for one in own.values()):
+        return {}
     for one in own.values():
         if one.status != MigrationStatus.AGED or one.shielded:
             rule = "is shielded" if one.shielded else f"is {one.status}, and not aged"
@@ -215,3 +218,22 @@ def drop(running: RunningClusters, settings: Settings, topics: Mapping[str, int]
     for topic, count in topics.items():
         steps = drop_steps({topic: count}, running.origin.subject)
         make_journalled_change(settings, COMMAND, steps, partial(running.origin.delete_topic, topic), on_note)
+
+
+def without_origin(running: RunningClusters, own: Agreements, deleted: Collection[str]) -> list[PartitionAgreement]:
+    """Return the partitions whose topics were deleted on the origin, as they are agreed about from now on.
+
+    A run may have been killed after it had deleted one. Of a topic that this user may not see nothing is known.
+
+    Args:
+        running: the two clusters.
+        own: partitions of the migration.
+        deleted: topics that were deleted just now, which a broker may show for a moment.
+
+    Raises:
+        HeadroomError: the origin did not answer.
+    """
+    watched = [one for one in own.values() if not one.origin_dropped]
+    earlier = sorted({one.topic for one in watched}.difference(deleted))
+    gone = {*deleted, *(running.origin.absent(earlier) if earlier else ())}
+    return [replace(one, origin_dropped=True) for one in watched if one.topic in gone]

@@ -89,7 +89,11 @@ def partly_agreed(
         agreed: all that was agreed on this cluster.
     """
     own = {topic: [one for one in agreed if one.topic == topic] for topic in dict.fromkeys(topics)}
-    called = {topic: of_topic for topic, of_topic in own.items() if of_topic and not any(o.shielded for o in of_topic)}
+    called = {
+        topic: of_topic
+        for topic, of_topic in own.items()
+        if of_topic and not any(one.shielded or one.origin_dropped for one in of_topic)
+    }
     if not called:
         return {}
     try:

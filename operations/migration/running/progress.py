@@ -62,8 +62,10 @@ def migration_note(
     left = [left_offsets(one, at) for one, at in below]
     known = [count for count in left if count is not None]
     if known:
-        rates = [at.offsets_per_s for _, at in below if at.offsets_per_s is not None]
-        parts.append(f"{sum(known):,} offsets left, {sum(rates):,.0f}/s")
+        rates = [at.offsets_per_s for _, at in below]
+        at_least = "" if len(known) == len(left) else "at least "
+        rate = "an unknown rate" if None in rates else f"{sum(rate or 0.0 for rate in rates):,.0f}/s"
+        parts.append(f"{at_least}{sum(known):,} offsets left, {rate}")
     times = [switch_in_s(one, at) for one, at in below]
     if times and all(time is not None for time in times):
         last_s = max(time for time in times if time is not None)

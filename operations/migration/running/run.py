@@ -15,7 +15,7 @@ from headroom.operations.migration.running.agreements import (
     own_agreements,
 )
 from headroom.operations.migration.running.clusters import RunningClusters
-from headroom.operations.migration.running.dropping import ComparisonStoppedError, drop, droppable
+from headroom.operations.migration.running.dropping import ComparisonStoppedError, drop, droppable, without_origin
 from headroom.operations.migration.running.preparation import (
     COMMAND,
     Preparation,
@@ -184,7 +184,7 @@ def run_migration(
                 running, settings, topics, terms.migration, progress, stop.wait, clock_ms
             ).partitions
 
-        return _drop_topics(running, settings, result, read_status, progress, stop, on_note)
+        return _drop_topics(running, settings, result, agreements, read_status, progress, stop, on_note)
 
 
 def _plan_partitions(
@@ -206,6 +206,7 @@ def _drop_topics(
     running: RunningClusters,
     settings: Settings,
     result: MigrationRunResult,
+    agreements: JournalledAgreements,
     read_status: Callable[[Collection[str]], Iterable[EvaluatedPartition]],
     progress: ProgressReceiver,
     stop: threading.Event,
@@ -216,11 +217,16 @@ def _drop_topics(
         if stop.is_set():
             return replace(result, stopped=True)
         drop(running, settings, topics, on_note)
+        # What is deleted is not watched any more.
+        if over := without_origin(running, result.agreements, topics):
+            agreements.write(over)
     except ComparisonStoppedError:
         return replace(result, stopped=True)
     except HeadroomError as error:
         return MigrationRunResult(result.request, result.agreements, result.seen, error=error)
-    return MigrationRunResult(result.request, result.agreements, result.seen, tuple(topics))
+    return MigrationRunResult(
+        result.request, _of_topics(agreements.own(), result.request.topics), result.seen, tuple(topics)
+    )
 
 
 def _of_topics(

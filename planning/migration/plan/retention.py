@@ -21,7 +21,8 @@ class ReaderRetention:
     Attributes:
         kept_s: seconds until retention by time may delete the last record below the end offset; None if never, or if
             unknown.
-        lost_offsets: offsets that are deleted before it has read them, those that are already among them.
+        lost_offsets: offsets that are deleted before it has read them, those that are already among them; at least so
+            many while it is unknown when the log gets to its end offset, or if it never does.
         gone_offsets: those that are deleted already.
         enough_retention_ms: retention.ms with which it loses no more, at its rate; None if it need not be raised, or
             if no retention is enough.
@@ -63,10 +64,11 @@ class LogRetention:
         self._kept_now_s: float | None = None
         self._kept_s: float | None = None
         limit_ms = None if rules is None else rules.retention_ms
-        if limit_ms is not None and log.end is not None and end_offset is not None and reached_in_s is not None:
+        if limit_ms is not None and log.end is not None and end_offset is not None:
             if newest_age_s is not None:
                 self._kept_now_s = max(0.0, limit_ms / 1000 - newest_age_s)
-            self._kept_s = self._kept_now_s if end_offset <= log.end else reached_in_s + limit_ms / 1000
+            if reached_in_s is not None:
+                self._kept_s = self._kept_now_s if end_offset <= log.end else reached_in_s + limit_ms / 1000
 
     def of_reader(self, committed: int, read_offsets_per_s: float | None) -> ReaderRetention:
         """Return what it does to a reader that goes on at its rate.
@@ -79,7 +81,7 @@ class LogRetention:
         if log.start is None:
             return ReaderRetention(None, None, None)
         gone = max(0, log.start - committed)
-        if log.end is None or end_offset is None or reached_in_s is None:
+        if log.end is None or end_offset is None:
             return ReaderRetention(None, None, gone)
         position = max(committed, log.start)
         # What is behind the end offset is read on the target.
@@ -94,14 +96,15 @@ class LogRetention:
         kept_s = self._kept_s
         lost_now = _lost(now, self._kept_now_s, read_offsets_per_s)
         lost_later = _lost(later, kept_s, read_offsets_per_s)
-        if lost_now is None or lost_later is None:
+        if lost_now is None:
             return ReaderRetention(kept_s, None, gone)
-        lost = max(lost_now, lost_later)
-        if rules.retention_bytes >= 0 and not lost:
-            return ReaderRetention(kept_s, None, gone)
+        # A log that never gets to its end, or at an unknown time, deletes what it has all the same.
+        lost = max(lost_now, lost_later or 0)
         if not lost:
-            return ReaderRetention(kept_s, gone, gone)
-        enough = _enough_ms(now, later, self._age_s, end_offset > log.end, reached_in_s, read_offsets_per_s)
+            is_known = lost_later is not None and rules.retention_bytes < 0
+            return ReaderRetention(kept_s, gone if is_known else None, gone)
+        until_s = reached_in_s if end_offset > log.end else None
+        enough = _enough_ms(now, later, self._age_s, until_s, read_offsets_per_s)
         return ReaderRetention(kept_s, gone + lost, gone, enough)
 
 
@@ -112,12 +115,13 @@ def _lost(left: int, kept_s: float | None, read_offsets_per_s: float | None) -> 
 
 
 def _enough_ms(
-    now: int, later: int, age_s: float | None, grows: bool, reached_in_s: float, read_offsets_per_s: float | None
+    now: int, later: int, age_s: float | None, until_s: float | None, read_offsets_per_s: float | None
 ) -> int | None:
     rate = known_amount(read_offsets_per_s)
     if not rate:
         return None
     needed_s = [float(now / rate) + (age_s or 0.0)]
-    if grows:
-        needed_s.append(float(later / rate) - reached_in_s)
+    # Of what is yet to be written, if it is known when that will be.
+    if until_s is not None:
+        needed_s.append(float(later / rate) - until_s)
     return math.ceil(max(needed_s) * _MARGIN) * 1000

@@ -13,7 +13,7 @@ from headroom.planning.migration.progress.reader import group_progress, partitio
 from headroom.planning.migration.progress.reading import MigrationReading
 from headroom.planning.migration.progress.removal import has_late_writes, removable
 from headroom.planning.migration.progress.verdicts import verdict_of
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 
 # From the one that acknowledges least to the one that acknowledges only what all in-sync replicas have.
 _ACKS = ("0", "1", "all")
@@ -27,7 +27,7 @@ def migration_progress(reading: MigrationReading) -> MigrationProgress:
     """
     believed = _without_doubtful_origin(reading)
     numbers = _numbers(believed)
-    can_go, why = removable(believed, numbers)
+    can_go, why = (True, "") if reading.agreement.origin_dropped else removable(believed, numbers)
     verdict, reason = verdict_of(believed, numbers, can_go, why)
     return numbers.evaluated(can_go, verdict, reason)
 
@@ -117,7 +117,7 @@ def _lost(reading: MigrationReading) -> int | None:
     """Return the acknowledged offsets below E that the present log does not have. Once that is accepted there are none.
 
     Epochs that end at the same offset of it overlap from there on: the last of them counts. Others do not, because the
-    records of an epoch begin where the one before ended.
+    records of an epoch begin where the one before ended. A log that had been at E has lost what it is short of, too.
 
     Returns:
         Offsets, at least; None if nothing is known of any loss and of an epoch it is unknown. So it is of one whose
@@ -131,9 +131,27 @@ def _lost(reading: MigrationReading) -> int | None:
         own = lost_at_switch(acknowledged, kept, reading.last_origin_end)
         lost[kept] = own if own is None else max(own, lost.get(kept) or 0)
         is_doubtful |= _may_have_lost_more(reading, epoch, kept, newest)
-    total = sum(own for own in lost.values() if own is not None)
+    total = max(sum(own for own in lost.values() if own is not None), _short_of_end(reading))
     is_known = bool(lost) and None not in lost.values() and not (is_doubtful and not _acknowledges_safely(reading))
     return total if total or is_known else None
+
+
+def _short_of_end(reading: MigrationReading) -> int:
+    """Return by how much the leader's log ends below E although it had been there; 0 if it does not, or if unknown.
+
+    It had been there if its partition is migrated, or if a routed record was on the target before the origin was read.
+    """
+    agreed, last, leader_end = reading.agreement, reading.last_origin_end, known_offset(reading.leader_end)
+    high_watermark = known_offset(reading.origin.end)
+    # An end that is below the high watermark is that of an earlier epoch.
+    if last is None or leader_end is None or high_watermark is None or leader_end < high_watermark:
+        return 0
+    is_routed, base = reading.method is MigrationMethod.ROUTED, known_offset(agreed.target_base_offset)
+    has_moved = is_routed and base is not None and (known_offset(reading.earlier_target_end) or 0) > base
+    was_there = reading.status is MigrationStatus.MIGRATED or (
+        reading.status is MigrationStatus.MIGRATING and has_moved
+    )
+    return max(0, last - leader_end) if was_there else 0
 
 
 def _may_have_lost_more(reading: MigrationReading, epoch: int, kept: int | None, newest: int) -> bool:

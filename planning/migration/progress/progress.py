@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.migrations import MigrationMethod
+from headroom.schemas.migrations import MigrationMethod, MigrationStatus
 
 
 class MigrationVerdict(str, Enum):
@@ -17,10 +17,11 @@ class MigrationVerdict(str, Enum):
     LOST: the origin's log no longer has acknowledged records below E. NEVER: the log does not grow, and is below E.
     OVERTAKEN: retention deletes records before a group reads them. DIVERGED: a linked target is ahead of the origin.
     LATE: E is reached later than was agreed, by more than ``alerts.slip_ratio`` of the time that was left then. EARLY:
-    E is reached, or will be by as much before its time, and not all routers have agreed. DRAINING: E is reached, and
-    transactions, the mirror or groups have yet to pass it. WAITING: E is not agreed, routers are missing, or the start
-    is. ON_PLAN: E is ahead. REMOVABLE: the origin's partition is not needed any more. DRAINED: no group reads below E
-    any more, but something else forbids the removal. NO_DATA: none of these can be known.
+    E is reached, or will be by as much before its time, and not all routers have agreed; or a nearer E is reached, and
+    no run has put it in force. DRAINING: E is reached, and transactions, the mirror or groups have yet to pass it.
+    WAITING: E is not agreed, routers are missing, or the start is. ON_PLAN: E is ahead. REMOVABLE: the origin's
+    partition is not needed any more, or deleted. DRAINED: no group reads below E any more, but something else forbids
+    the removal. NO_DATA: none of these can be known.
     """
 
     LOST = "lost"
@@ -167,6 +168,15 @@ class MigrationProgress:
     def group_count(self) -> int | None:
         """Number of consumer groups; None if they could not be listed."""
         return None if self.groups is None else len(self.groups)
+
+    @property
+    def brings_writes(self) -> bool:
+        """Whether clients have yet to take their writes to the target: below E, or, moved by hand, before it is known.
+
+        A mirror or a link whose E is not known yet copies these writes there already.
+        """
+        is_before_end = self.status == MigrationStatus.PLANNED and self.end_offset is None
+        return bool(self.left_offsets) or (is_before_end and self.method == MigrationMethod.DRAINED)
 
     @property
     def target_name(self) -> TopicPartition | None:

@@ -23,12 +23,35 @@ def verdict_of(
         can_go: whether the origin's partition is not needed any more; None if unknown.
         why: why not; empty if it is not.
     """
+    verdict, reason = _first(reading, numbers, can_go, why)
+    return verdict, f"{reason}{_held(reading, numbers)}"
+
+
+def _first(
+    reading: MigrationReading, numbers: MigrationProgress, can_go: bool | None, why: str
+) -> tuple[MigrationVerdict, str]:
+    if reading.agreement.origin_dropped:
+        return MigrationVerdict.REMOVABLE, "Its topic on the origin is deleted: the migration is over."
     if reading.agreement.shielded:
         return MigrationVerdict.SHIELDED, f"Nothing calls the origin about it; E is {_number(numbers.end_offset)}."
     for verdict, reason in _verdicts(reading, numbers, can_go, why):
         if reason is not None:
             return verdict, reason
     return MigrationVerdict.NO_DATA, _unknown(numbers, why)
+
+
+def _held(reading: MigrationReading, numbers: MigrationProgress) -> str:
+    """Return what a nearer end offset costs until a run has put it in force; empty if there is none.
+
+    Only a run goes on with it, and it may have ended.
+    """
+    before = reading.agreement.reopened_end
+    if before is None:
+        return ""
+    return (
+        f" It is agreed instead of {_number(before)}: until a run goes on, producers hold what lands from "
+        f"{_number(numbers.end_offset)} on, and readers wait there."
+    )
 
 
 def _verdicts(
@@ -44,7 +67,7 @@ def _verdicts(
     # Behind what is known to be bad, and before all that would be good: those rest on the origin's log.
     yield MigrationVerdict.NO_DATA, _unread(reading)
     yield MigrationVerdict.WAITING, _waiting(reading, numbers)
-    yield MigrationVerdict.ON_PLAN, _on_plan(numbers)
+    yield MigrationVerdict.ON_PLAN, _on_plan(reading, numbers)
     yield MigrationVerdict.REMOVABLE, _gone(numbers) if can_go else None
     yield MigrationVerdict.DRAINING, _draining(reading, numbers, why)
     yield MigrationVerdict.DRAINED, _why_drained(reading, numbers, why)
@@ -109,6 +132,8 @@ def _early(reading: MigrationReading, numbers: MigrationProgress) -> str | None:
     end, eta_s = _number(numbers.end_offset), numbers.switch_eta_s
     if numbers.beyond_offsets:
         return f"The origin is {numbers.beyond_offsets:,} offsets beyond E {end}, and the migration has not started."
+    if reading.agreement.reopened_end is not None and eta_s == 0 and not numbers.missing_routers:
+        return f"E {end} is reached, all routers have agreed, and no run has put it in force."
     if not numbers.missing_routers or eta_s is None:
         return None
     early_ms = 0 if numbers.expected_ms is None else numbers.expected_ms - reading.now_ms - round(1000 * eta_s)
@@ -139,8 +164,8 @@ def _waiting(reading: MigrationReading, numbers: MigrationProgress) -> str | Non
     return None if numbers.left_offsets else f"E {numbers.end_offset:,} is reached, and the start is not agreed yet."
 
 
-def _on_plan(numbers: MigrationProgress) -> str | None:
-    if not numbers.left_offsets or numbers.switch_eta_s is None:
+def _on_plan(reading: MigrationReading, numbers: MigrationProgress) -> str | None:
+    if not numbers.left_offsets or numbers.switch_eta_s is None or reading.status is MigrationStatus.AGED:
         return None
     return (
         f"E {_number(numbers.end_offset)} is reached in {duration_text(numbers.switch_eta_s)}: "
@@ -173,6 +198,13 @@ def _what_is_left(reading: MigrationReading, numbers: MigrationProgress) -> str:
 
 
 def _why_drained(reading: MigrationReading, numbers: MigrationProgress, why: str) -> str | None:
+    if numbers.left_offsets and reading.status is MigrationStatus.AGED:
+        # It was ignored while it was down, with an end offset that its log had not got to.
+        end, rate = _number(numbers.end_offset), _rate(numbers)
+        return (
+            f"Readers have given up the origin, which is back: it is {numbers.left_offsets:,} offsets before E {end}, "
+            f"and grows by {rate}."
+        )
     if numbers.left_offsets != 0 or not is_stable(reading) or not groups_past(numbers):
         return None
     groups = len(numbers.groups or ())

@@ -155,6 +155,12 @@ def test_the_state_is_that_of_the_moment(store: DashboardStore) -> None:
     assert values(only_table(view(store)).rows, "side") == [("target",)]
 
 
+@pytest.mark.parametrize("agreed", ["migrated", "aged"])
+def test_an_origin_that_has_come_back_shorter_is_not_written_to(store: DashboardStore, agreed: str) -> None:
+    store.migrations(switched(0, status=agreed, left_offsets=10, switch_eta_s=None))
+    assert values(only_table(view(store)).rows, "side") == [("target",)]
+
+
 def test_a_migration_that_is_read_no_more_is_said_to_be(store: DashboardStore) -> None:
     store.migrations(progress(0), tick_ms=TICK_MS - 61_000)
     store.throttles(status(1, Role.LEADER, 12, 10, partition()))

@@ -102,6 +102,7 @@ class FakeMigrationCluster:
         sizes: size of the leader's log, bytes; unknown if it is not among them.
         unsized: why sizes are unknown.
         sized: partitions that were asked for their sizes, by call.
+        hidden: topics that are not among the logs, and that the user may not see: they may be there.
     """
 
     name: str
@@ -136,6 +137,7 @@ class FakeMigrationCluster:
     sizes: dict[TopicPartition, int] = field(default_factory=dict)
     unsized: str = ""
     sized: list[list[TopicPartition]] = field(default_factory=list)
+    hidden: set[str] = field(default_factory=set)
 
     @property
     def subject(self) -> str:
@@ -195,6 +197,10 @@ class FakeMigrationCluster:
             for topic, own in partitions.items()
         }
         return ClusterTopics(self.cluster_id or f"id of {self.name}", topics, frozenset(topics))
+
+    def absent(self, names: Collection[str]) -> frozenset[str]:
+        self._answer()
+        return frozenset(names).difference(name.topic for name in self.logs).difference(self.hidden)
 
     def rules(self, topics: Collection[str]) -> dict[str, TopicRules]:
         return {topic: self.settings.get(topic, RULES) for topic in topics}

@@ -12,6 +12,7 @@ from kafka.errors import KafkaConnectionError, NoOffsetForPartitionError
 from kafka.future import Future
 
 from headroom.routing import RoutedConsumer
+from headroom.routing.consumer import routed_consumer
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.agreements import TOPIC, agreement
 from tests.unit.builders.routing import P0, Consuming, Stage
@@ -105,6 +106,66 @@ def test_offsets_are_committed_where_they_are_read(stage: Stage) -> None:
     reading.routed.commit()
     # Client offset 13 is 6 on the target; the origin is passed.
     assert (stage.origin.committed, stage.target.committed) == ({P0: 10}, {P0: 6})
+
+
+@pytest.fixture
+def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Consumers that keep their commits on the origin with every poll."""
+    monkeypatch.setattr(routed_consumer, "_KEEP_S", 0.0)
+    monkeypatch.setattr(routed_consumer, "_FOLLOW_S", 0.0)
+
+
+@pytest.mark.usefixtures("keeping")
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_what_the_origin_has_forgotten_is_committed_again(stage: Stage, is_planned: bool) -> None:
+    """Kafka deletes the offsets of a group a week after its last member has left, also those committed since."""
+    if is_planned:
+        stage.agree(agreement(end_offset=4))
+    stage.origin.committed[P0] = 0
+    reading = stage.consumer(max_poll_records=4, auto_offset_reset="latest")
+    assert reading.read() == [(n, str(n).encode()) for n in range(4)]
+    reading.routed.commit()
+    stage.origin.committed.clear()
+    # Nothing comes, so that the application commits nothing.
+    stage.origin.watermarks[P0] = 4
+    reading.read()
+    assert stage.origin.committed == {P0: 4}
+    stage.origin.watermarks.clear()
+    again = stage.consumer(name="another", auto_offset_reset="latest")
+    assert again.read() == ([] if is_planned else [(n, str(n).encode()) for n in range(4, 12)])
+
+
+@pytest.mark.usefixtures("keeping")
+def test_what_another_member_has_committed_on_the_origin_is_kept(stage: Stage) -> None:
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    # Without a commit there is nothing to keep.
+    assert stage.origin.committed == {}
+    reading.routed.commit()
+    stage.origin.committed[P0] = 7
+    reading.read()
+    assert stage.origin.committed == {P0: 7}
+
+
+@pytest.mark.usefixtures("keeping")
+def test_an_origin_that_does_not_answer_is_not_asked_again_at_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(stage)
+    reading = stage.consumer(max_poll_records=4)
+    reading.read()
+    asked: list[TopicPartition] = []
+
+    def refuse(partition: TopicPartition, timeout_ms: int) -> int | None:
+        asked.append(partition)
+        raise KafkaConnectionError
+
+    reading.origin.committed = refuse  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(routed_consumer, "_KEEP_S", 60.0)
+    reading.routed._readings[P0].kept_s -= 60.0
+    reading.read()
+    reading.read()
+    assert asked == [P0]
 
 
 def test_a_given_client_offset_is_committed_on_its_cluster(stage: Stage) -> None:

@@ -140,6 +140,7 @@ def test_a_foreign_record_is_an_error_that_names_it(key: bytes | None, value: by
         ("method", None),
         ("ignore_origin", 0),
         ("shielded", None),
+        ("origin_dropped", None),
         ("origin_position", -1),
         ("origin_offsets_per_s", float("nan")),
         ("origin_offsets_per_s", "1"),

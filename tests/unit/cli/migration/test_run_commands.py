@@ -17,6 +17,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.migration import verify as verify_command
 from headroom.cli.migration.running import run as run_command
 from headroom.cli.migration.running import status as status_command
+from headroom.cli.migration.running.run_view import print_run
 from headroom.operations.migration import verification
 from headroom.operations.migration.running import changing
 from headroom.operations.migration.running.status import migration_status
@@ -284,6 +285,7 @@ def test_a_log_that_never_gets_to_its_end_gets_a_nearer_one_by_the_command_of_th
     assert result.exit_code == 1
     command = "headroom migration run orders --name move --method routed --end-here"
     assert f"$ {command}" in result.stdout
+    assert "\\n" not in result.stdout
     position = stage.origin.end_of(ORDERS[0])
     ended = run(*command.split()[2:], "--execute")
     assert ended.exit_code == 0, ended.output
@@ -291,7 +293,9 @@ def test_a_log_that_never_gets_to_its_end_gets_a_nearer_one_by_the_command_of_th
     assert {(one.status, one.end_offset) for one in stage.agreed().values()} == {("migrated", position)}
 
 
-def test_an_end_that_is_open_again_is_shown_and_not_withdrawn(stage: MigrationStage) -> None:
+def test_an_end_that_is_open_again_is_shown_and_not_withdrawn(
+    stage: MigrationStage, capsys: pytest.CaptureFixture[str]
+) -> None:
     stage.run(goal=RunGoal.STARTED)
     stage.offsets_per_s, stop = 0.0, StageStop(stage)
 
@@ -308,6 +312,18 @@ def test_an_end_that_is_open_again_is_shown_and_not_withdrawn(stage: MigrationSt
     assert stage.agreed() == before
     first = printed("run", "orders", "--name", "move", "--method", "routed")["partitions"][0]
     assert (first["reopened_end"], first["next"]) == (350, "waits for routers to agree: writer")
+    status = words_of(run("status"))
+    assert "until a run goes on, producers hold what lands from" in status
+    assert "If no run is under way: $ headroom migration run orders --name move --method routed" in status
+    assert "--end-here" not in status
+    # A run that goes on with it, and is ended again.
+    again = StageStop(stage)
+    stage.before_wait = lambda at: setattr(again, "is_stopped", True)
+    capsys.readouterr()
+    print_run(stage.run(stop=again, routers=("writer",)))
+    text = capsys.readouterr().out
+    assert "Do not leave it like this: until a run has put their nearer end offsets in force" in text
+    assert "orders-0, orders-1" in text
 
 
 def test_the_status_shows_what_a_leader_switch_has_lost_or_would(stage: MigrationStage) -> None:

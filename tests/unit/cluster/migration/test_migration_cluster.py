@@ -82,6 +82,13 @@ class OffsetBrokers:
             topic(error_code=0, name="orders", topic_id=ORDERS_ID, is_internal=False, partitions=partitions),
             topic(error_code=29, name="secret", topic_id=uuid.UUID(int=0), is_internal=False, partitions=[]),
         ]
+        if request.topics is not None:
+            asked = {own.name for own in request.topics}
+            gone = asked.difference(own.name for own in topics)
+            topics = [own for own in topics if own.name in asked] + [
+                topic(error_code=3, name=name, topic_id=uuid.UUID(int=0), is_internal=False, partitions=[])
+                for name in sorted(gone)
+            ]
         answer = MetadataResponse(
             throttle_time_ms=0, brokers=[], cluster_id="the id", controller_id=1, topics=topics, error_code=0
         )
@@ -177,6 +184,10 @@ def test_topics_have_their_leaders_and_the_cluster_its_id(cluster: MigrationClus
     found = cluster.topics()
     assert (found.cluster_id, found.names) == ("the id", {"orders"})
     assert found.topics == {"orders": MigratingTopic(str(ORDERS_ID), {0: 1, 1: 2, 2: None}, 1)}
+
+
+def test_a_topic_that_this_user_may_not_see_is_not_absent(cluster: MigrationCluster) -> None:
+    assert cluster.absent(["orders", "secret", "gone"]) == {"gone"}
 
 
 def test_settings_are_read_whole_or_unknown(cluster: MigrationCluster, brokers: OffsetBrokers) -> None:

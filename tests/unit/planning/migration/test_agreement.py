@@ -167,6 +167,8 @@ def test_an_allowed_change(before: dict[str, Any] | None, after: dict[str, Any])
         ({}, {"target_cluster_id": "third"}, "other ones"),
         ({"origin_topic_id": "a"}, {"origin_topic_id": "b"}, "other ones"),
         ({"status": "migrating"}, None, "in use already"),
+        ({"status": "migrated"}, {"status": "migrated", "origin_dropped": True}, "needed until"),
+        ({"status": "aged", "origin_dropped": True}, {"status": "aged"}, "deleted already"),
         (None, OPEN, "begins as planned"),
         (OPEN, None, "in use already"),
         (OPEN, {**OPEN, "migration": "other"}, "belongs to the migration move"),

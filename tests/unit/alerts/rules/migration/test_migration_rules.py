@@ -181,6 +181,14 @@ def test_a_burst_that_is_over_is_found_at_once_by_its_records() -> None:
     assert kept(switched(beyond_offsets=50, has_late_writes=False, removable=False)) == set()
 
 
+def test_writes_to_an_ignored_origin_that_is_back_are_lost_also_below_its_end() -> None:
+    ignored = {"status": "aged", "left_offsets": 100, "removable": False, "verdict": MigrationVerdict.DRAINED}
+    found = only(switched(0, **ignored, write_offsets_per_s=10.0), switched(1))
+    assert (found.kind, found.severity) == (AlertKind.MIGRATION_UNROUTED_WRITES, Severity.CRITICAL)
+    assert kinds(switched(0, **ignored)) == []
+    assert kept(switched(0, **ignored, write_offsets_per_s=None)) == {"migration_unrouted_writes"}
+
+
 def test_writes_below_the_end_or_before_the_start_are_no_finding() -> None:
     assert kinds(progress(), progress(1, status="planned", left_offsets=0, switch_eta_s=0.0)) == []
     assert "migration_unrouted_writes" in kept(switched(write_offsets_per_s=None, removable=False))
@@ -218,6 +226,16 @@ def test_a_planned_switch_gets_another_end_by_the_command() -> None:
         "headroom migration run orders --name m --method routed --config headroom.toml --execute"
     ]
     assert (advice.reason or "").startswith("start the routers that have not agreed (a, b); ")
+
+
+def test_a_nearer_end_that_is_not_in_force_gets_there_by_the_command() -> None:
+    early = progress(status="planned", verdict=MigrationVerdict.EARLY, reason=LATE, reopened_end=700_000)
+    advice = only(early).recommendation
+    assert (advice.reason or "").startswith("run the command, which puts the nearer E in force, or the one before; ")
+    assert (advice.reason or "").endswith("what lands from E on is held until then, and readers wait")
+    assert advice.commands == [
+        "headroom migration run orders --name m --method routed --config headroom.toml --execute"
+    ]
 
 
 def test_a_log_that_never_gets_to_its_end_gets_a_nearer_one_by_the_command() -> None:

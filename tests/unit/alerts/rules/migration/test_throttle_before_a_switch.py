@@ -30,10 +30,13 @@ ACTIVE = {(AlertKind.THROTTLE_AT_RISK, "broker 2 as leader"): ["m"]}
 def assess(
     *partitions: MigrationProgress, statuses: Any = (THROTTLED,), writes: Any = WRITES, **inputs: Any
 ) -> Assessment:
-    recommender = Recommender(ThrottlePolicy(), "target:9092")
     read = [replace(one, write_bytes_per_s=writes.get(TopicPartition(one.topic, one.partition))) for one in partitions]
-    known: dict[str, Any] = {"migrations": MigrationInputs(read), "tick_ms": TICK_MS}
-    return ThrottleAtRisk().evaluate(RuleInputs(statuses, AlertSettings(), recommender, **known | inputs))
+    return ThrottleAtRisk().evaluate(inputs_of(*read, statuses=statuses, **inputs))
+
+
+def inputs_of(*partitions: MigrationProgress, statuses: Any = (THROTTLED,), **inputs: Any) -> RuleInputs:
+    known: dict[str, Any] = {"migrations": MigrationInputs(partitions), "tick_ms": TICK_MS}
+    return RuleInputs(statuses, AlertSettings(), Recommender(ThrottlePolicy(), "target:9092"), **known | inputs)
 
 
 # 4.0 MB/s are required of 5.6 MB/s; 2 MB/s with two followers come: 8.0 MB/s.
@@ -131,3 +134,39 @@ def test_of_partitions_that_the_collector_has_placed_only_those_on_lists_count_a
     assert found.evidence_json()["arriving_bytes_per_s"] == 4 * MB
     others = (placed(0, 0), placed(1, target_leader=3), placed(2, left_offsets=0), placed(3, target_leader=None))
     assert assess(*others) == Assessment()
+
+
+def test_the_switches_of_several_migrations_count_together() -> None:
+    """Each brings 0.6 MB/s with two followers, and 5.2 of 5.6 MB/s would do; both need 6.4."""
+    both = [placed(0, arriving_bytes_per_s=0.6 * MB), placed(1, migration="n", arriving_bytes_per_s=0.6 * MB)]
+    assert [assess(one, writes={}) for one in both] == [Assessment(), Assessment()]
+    (found,) = assess(*both, writes={}).findings
+    assert found.summary.startswith("Once migrations m, n have switched, clients write 1.20 MB/s with 2 follower(s)")
+    evidence = found.evidence_json()
+    assert (evidence["migration"], evidence["migrations"]) == ("m", ["m", "n"])
+    assert (evidence["arriving_partitions"], evidence["required_then_bytes_per_s"]) == (2, 6.4 * MB)
+    assert found.recommendation.throttle_bytes_per_s == 7_680_000
+
+
+def drained(**more: Any) -> MigrationProgress:
+    """Producers are moved by hand, and E is known only once they have left."""
+    waiting = {"method": "drained", "status": "planned", "end_offset": None, "left_offsets": None, "switch_eta_s": None}
+    return placed(0, **waiting | {"arriving_bytes_per_s": 2.0 * MB, "write_bytes_per_s": 2.0 * MB} | more)
+
+
+def test_producers_that_are_moved_by_hand_bring_their_writes_too() -> None:
+    (found,) = ThrottleAtRisk().evaluate(inputs_of(drained())).findings
+    evidence = found.evidence_json()
+    assert (evidence["required_then_bytes_per_s"], evidence["switch_ms"]) == (8 * MB, None)
+    # They have left the origin, or E is known: it is their log end.
+    assert ThrottleAtRisk().evaluate(inputs_of(drained(arriving_bytes_per_s=0.0))) == Assessment()
+    assert ThrottleAtRisk().evaluate(inputs_of(drained(end_offset=7, left_offsets=0))) == Assessment()
+    # A mirror copies their writes there already.
+    assert ThrottleAtRisk().evaluate(inputs_of(drained(method="mirrored"))) == Assessment()
+
+
+def test_what_producers_moved_by_hand_bring_is_unknown_without_their_rate() -> None:
+    quiet = drained(arriving_bytes_per_s=0.0, write_bytes_per_s=0.0)
+    assert ThrottleAtRisk().evaluate(inputs_of(quiet, active_resources=ACTIVE)) == Assessment()
+    unknown = drained(arriving_bytes_per_s=None, write_bytes_per_s=None)
+    assert ThrottleAtRisk().evaluate(inputs_of(unknown, active_resources=ACTIVE)).keep_firing == set(ACTIVE)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from headroom.cluster.collector.clock import Clock
-from headroom.cluster.collector.migration import sync_rows
-from headroom.cluster.collector.migration.migration_collector import Agreements, MigrationCollector
+from headroom.cluster.collector.migration import migration_collector, sync_rows
+from headroom.cluster.collector.migration.migration_collector import Agreements, AgreementTopic, MigrationCollector
 from headroom.cluster.collector.migration.rows import ClusterFacts, MigrationFacts
 from headroom.cluster.collector.migration.sync_follower import SyncFollower
 from headroom.cluster.migration.cluster_reader import ClusterReader, ClusterReading, WantedPartitions
@@ -515,3 +515,22 @@ def test_a_mirror_whose_syncs_hang_costs_their_columns_and_no_tick() -> None:
         assert (row["sync_origin_offset"], row["sync_error"]) == (None, "they have not been read to their end yet")
     finally:
         released.set()
+
+
+def test_what_was_deleted_on_the_origin_is_not_watched_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its row would have an unknown log for ever, and its alerts would go on as long."""
+    over = replace(AGREED, partition=1, status="aged", origin_dropped=True)
+
+    class FakeReader:
+        def __init__(self) -> None:
+            self.agreements = {own.origin_name: own for own in (AGREED, over)}
+            self.reports = {"a": REPORT}
+
+        def exists(self) -> bool:
+            return True
+
+        def read_to_end(self, timeout_s: float) -> None:
+            return
+
+    monkeypatch.setattr(migration_collector, "new_agreement_reader", lambda cluster: FakeReader())
+    assert AgreementTopic(Settings()).read() == ((AGREED,), {"a": REPORT})

@@ -69,6 +69,9 @@ def test_it_waits_for_every_router_and_says_for_which(stage: MigrationStage) -> 
     assert "routers to agree: reader" in stage.progress.notes[-1]
     # 350 - 250 of each partition, after 15 s; 5 of them were the measurement.
     assert "offsets left, 20/s; end expected at" in stage.progress.notes[-1]
+    # No rate is known at the first look.
+    assert any("offsets left, an unknown rate" in note for note in stage.progress.notes)
+    assert not any("offsets left, 0/s" in note for note in stage.progress.notes)
 
 
 def test_a_router_that_agrees_too_late_needs_another_end(stage: MigrationStage) -> None:
@@ -297,10 +300,25 @@ def test_until_aged_and_dropped(stage: MigrationStage) -> None:
     stage.origin.offsets = {"billing": {ORDERS[0]: 400, ORDERS[1]: 350}}
     result = stage.run(goal=RunGoal.AGED, drop=True)
     assert (result.error, result.dropped, stage.origin.deleted) == (None, ("orders",), ["orders"])
-    assert stage.rows[-1].subject == "topic orders on cluster old"
-    # And again: it is gone.
+    assert "topic orders on cluster old" in {row.subject for row in stage.rows}
+    assert {one.origin_dropped for one in result.agreements.values()} == {True}
+    # And again: it is gone, and nothing calls the origin, which may be gone too.
+    stage.origin.down, stage.origin.calls = True, 0
     again = stage.run(goal=RunGoal.AGED, drop=True)
     assert (again.error, again.dropped, stage.origin.deleted) == (None, (), ["orders"])
+    assert stage.origin.calls == 0
+
+
+def test_a_topic_that_may_only_be_hidden_is_not_taken_for_deleted(stage: MigrationStage) -> None:
+    aged(stage)
+    stage.before_wait = lambda at: None
+    stage.origin.logs, stage.origin.hidden = {}, {"orders"}
+    result = stage.run(goal=RunGoal.AGED, drop=True)
+    assert (result.error, {one.origin_dropped for one in stage.agreed().values()}) == (None, {False})
+    # Somebody else has deleted it.
+    stage.origin.hidden = set()
+    assert stage.run(goal=RunGoal.AGED, drop=True).error is None
+    assert {one.origin_dropped for one in stage.agreed().values()} == {True}
 
 
 def aged(stage: MigrationStage, **run: Any) -> None:
@@ -455,6 +473,8 @@ def test_a_run_that_is_killed_at_any_effect_continues(monkeypatch: pytest.Monkey
         assert sorted(topic.name for topic in stage.target.created) == [MIGRATIONS_TOPIC, "orders"]
         # No end offset changed once the target was in use.
         assert {one.target_base_offset for one in found.values()} == {0}
+        # Also if the run was killed after the deletion.
+        assert {one.origin_dropped for one in found.values()} == {True}
     assert {one.status for one in whole.agreed().values()} == {"aged"}
 
 

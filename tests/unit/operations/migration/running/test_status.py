@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
+from headroom.cli.migration.running.status_view import could_lose
 from headroom.operations.migration.running.status import EvaluatedPartition, migration_status
 from headroom.planning.migration.run.next_step import RunGoal
 from headroom.schemas.bounds import MOST_IN_ARRAY
@@ -122,3 +123,27 @@ def test_all_groups_are_listed_however_many_there_are(stage: MigrationStage) -> 
 
 def test_routers_are_named_in_the_order_of_the_agreement(stage: MigrationStage) -> None:
     assert [one.reading.agreement for one in partitions(stage)] == list(stage.agreed().values())
+
+
+def test_what_was_deleted_on_the_origin_is_over_and_nothing_calls_it(stage: MigrationStage) -> None:
+    def age(at: MigrationStage) -> None:
+        at.offsets_per_s = 0.0 if at.now_s > 60 else 10.0
+        if all(one.status == "migrated" for one in at.agreed().values()):
+            at.origin.starts = {name: at.origin.end_of(name) for name in ORDERS}
+
+    stage.before_wait, stage.origin.offsets, stage.origin.group_states = age, {}, {}
+    assert stage.run(goal=RunGoal.AGED, drop=True).dropped == ("orders",)
+    stage.origin.down, stage.origin.calls = True, 0
+    found = {(one.progress.verdict.value, one.progress.removable, one.progress.reason) for one in partitions(stage)}
+    assert found == {("removable", True, "Its topic on the origin is deleted: the migration is over.")}
+    assert stage.origin.calls == 0
+
+
+def test_a_log_that_came_back_shorter_after_its_seal_has_lost_records_whoever_saw_it(stage: MigrationStage) -> None:
+    """No router has reported, and this command has seen no leader before."""
+    assert stage.run().error is None
+    stage.offsets_per_s, stage.before_wait = 0.0, lambda at: None
+    stage.origin.ends |= dict.fromkeys(ORDERS, 340)
+    first = partitions(stage)[0]
+    assert (first.progress.verdict.value, first.progress.lost_offsets) == ("lost", 10)
+    assert could_lose(first) == 10

@@ -103,7 +103,18 @@ def test_an_unknown_rate_makes_the_loss_unknown(unknown: float | None) -> None:
 def test_an_unknown_log_or_end_makes_it_unknown() -> None:
     assert found(rules(), 50_000, 1.0, LogOffsets()) == ReaderRetention(None, None, None)
     assert found(rules(), 50_000, 1.0, end=None) == ReaderRetention(None, None, 0)
-    assert found(rules(), 50_000, 1.0, reached_in_s=None) == ReaderRetention(None, None, 0)
+    # 3,600 s are enough for the 50,000 of now, at 14 a second; of those to come nothing is known.
+    assert found(rules(), 50_000, 14.0, reached_in_s=None) == ReaderRetention(None, None, 0)
+
+
+def test_a_log_that_never_gets_to_its_end_deletes_what_it_has() -> None:
+    """Of 50,000 that are there now, 3,600 are read in the 3,600 s until the last of them is deleted."""
+    stopped = found(rules(), 50_000, 1.0, reached_in_s=None)
+    # 50,000 s x 1.2, and the newest record is of now.
+    assert stopped == ReaderRetention(None, 46_400, 0, 60_000_000)
+    assert found(rules(), 50_000, 0.0, reached_in_s=None) == ReaderRetention(None, 50_000, 0)
+    assert found(rules(), 50_000, 1.0, age_s=None, reached_in_s=None).lost_offsets is None
+    assert found(rules(policy="compact"), 50_000, None, reached_in_s=None) == ReaderRetention(None, 0, 0)
 
 
 def test_a_reader_at_the_end_offset_loses_nothing() -> None:

@@ -73,6 +73,14 @@ def test_a_reader_has_what_it_left_and_what_it_would_lose() -> None:
     assert "260,000 of 650,000 offsets" in found.reason
 
 
+def test_a_reader_of_a_log_that_does_not_get_to_its_end_is_overtaken_all_the_same() -> None:
+    """Producers have stopped at 100,000: of the 50,000 that it has left there, it reads 3,600 in an hour."""
+    found = migration_progress(reading(write_offsets_per_s=0.0, groups=(billing(50_000, 1.0),)))
+    (group,) = found.groups or ()
+    assert (group.left_offsets, group.lost_offsets, group.kept_s) == (650_000, 46_400, None)
+    assert found.verdict is MigrationVerdict.NEVER
+
+
 def test_the_age_of_the_last_record_below_the_end_counts_and_not_that_of_what_follows() -> None:
     """It is 50 min old, and retention is 1 h: of 60,000 at 50/s, 30,000 are read in 10 min."""
     followed = LogOffsets(0, 700_010, 700_010, NOW_MS)
@@ -290,6 +298,33 @@ VERDICTS = [
 ]
 
 
+REOPENED = {"status": "planned", "end_offset": 100_000, "reopened_end": 700_000}
+
+
+@pytest.mark.parametrize(
+    ("word", "agreement", "parts", "text"),
+    [
+        # No run is under way: nothing is written, and whoever writes next is held.
+        ("early", {}, {"write_offsets_per_s": 0.0}, "E 100,000 is reached, all routers have agreed, and no run"),
+        ("early", {}, {"agreed": {"a": 1}}, "E 100,000 is reached, and 1 of 2 routers"),
+        ("early", {}, {"origin": LogOffsets(0, 100_005, 100_005)}, "5 offsets beyond E 100,000"),
+        ("on_plan", {"end_offset": 102_000}, {}, "2,000 offsets are left"),
+        ("shielded", {"shielded": True}, {}, "Nothing calls the origin"),
+        ("no_data", {}, {"is_origin_up": False}, "does not answer"),
+    ],
+)
+def test_a_nearer_end_that_is_not_in_force_says_what_it_costs_whatever_the_verdict(
+    word: str, agreement: dict[str, Any], parts: dict[str, Any], text: str
+) -> None:
+    found, reason = verdict(REOPENED | agreement, **parts)
+    assert (found, text in reason) == (word, True), reason
+    end = f"{(REOPENED | agreement)['end_offset']:,}"
+    assert reason.endswith(
+        f" It is agreed instead of 700,000: until a run goes on, producers hold what lands from {end} on, and readers "
+        "wait there."
+    )
+
+
 @pytest.mark.parametrize(("word", "agreement", "parts", "text"), VERDICTS)
 def test_each_verdict_names_its_numbers(word: str, agreement: dict[str, Any], parts: dict[str, Any], text: str) -> None:
     found, reason = verdict(agreement, **parts)
@@ -348,6 +383,15 @@ def test_a_time_of_the_future_below_the_end_leaves_it_unknown_who_wrote_what_fol
     log = LogOffsets(0, 700_050, 700_050, NOW_MS, 699_999)
     _, reason = verdict(BEYOND, origin=log, write_offsets_per_s=0.0)
     assert "it is unknown whether routers wrote all of the 50 offsets from E on" in reason
+
+
+def test_an_origin_that_was_ignored_and_is_back_below_its_end_is_not_on_plan() -> None:
+    """E was where the log could have been by its rate; a client that is no router writes there."""
+    found, reason = verdict({"status": "aged", "ignore_origin": True}, write_offsets_per_s=10.0)
+    assert (found, reason) == (
+        "drained",
+        "Readers have given up the origin, which is back: it is 600,000 offsets before E 700,000, and grows by 10.0/s.",
+    )
 
 
 def test_a_copy_has_to_be_complete_before_the_origin_can_go() -> None:
@@ -461,6 +505,35 @@ def test_only_what_is_wholly_known_can_go(own: MigrationReading) -> None:
         assert all(group.left_offsets == 0 for group in found.groups or ())
         assert found.left_offsets == 0
     assert (found.verdict is not MigrationVerdict.REMOVABLE) or found.removable is True
+
+
+@pytest.mark.parametrize(
+    ("agreement", "parts", "lost"),
+    [
+        ({"status": "migrated"}, {}, 10),
+        # A router has moved a record, which had landed at E or beyond.
+        ({}, {"earlier_target_end": 1}, 10),
+        ({}, {"earlier_target_end": 0}, None),
+        # The target was read after the origin, which may have got there meanwhile.
+        ({}, {"target": LogOffsets(0, 1, 1)}, None),
+        # Not all replicas have it yet.
+        ({"status": "migrated"}, {"leader_end": 700_000}, None),
+        # Metadata is old, and this is where an earlier epoch ends.
+        ({"status": "migrated"}, {"leader_end": 699_980}, None),
+        ({"status": "migrated"}, {"leader_end": None}, None),
+        ({"status": "migrated", "origin_end": 699_990}, {}, None),
+        ({"status": "aged", "ignore_origin": True}, {}, None),
+    ],
+)
+def test_a_log_that_was_at_its_end_and_is_shorter_has_lost_the_rest_also_without_a_report(
+    agreement: dict[str, Any], parts: dict[str, Any], lost: int | None
+) -> None:
+    """Nobody knows of an earlier leader: the collector was started since, and no router has written there."""
+    log = LogOffsets(0, 699_990, 699_990, NOW_MS)
+    known = {"origin": log, "leader_end": 699_990, "acknowledged": {}, "write_offsets_per_s": 0.0}
+    found = migration_progress(reading(agreement, **known | parts))
+    assert found.lost_offsets == lost
+    assert (found.verdict is MigrationVerdict.LOST) is (lost is not None)
 
 
 def test_a_loss_that_was_accepted_is_none_any_more() -> None:
