@@ -116,8 +116,8 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
         if not rest:
             continue
         others[broker] = rest
-        for topic, rate in complete[broker].reads_besides({name.topic for name in from_leader}):
-            of_topics[topic] += rate
+        for topic, besides in complete[broker].reads_besides({name.topic for name in from_leader}):
+            of_topics[topic] += besides
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
     is_complete = bool(totals) and not unmeasured and len(known) == len(totals)

@@ -256,9 +256,10 @@ class ClusterModel:
         """Whether a part of the load of a broker is unknown, by resource, (6, B). What is known is a lower bound."""
         unknown = np.zeros((len(Resource), len(self.brokers)), dtype=np.bool_)
         if not self.load_known.all():
-            unknown[Resource.NETWORK_IN] = self._has_replica_of(np.isnan(self.write).any(axis=1))
-            unknown[Resource.NETWORK_OUT] = self._leads_any_of(np.isnan(self.sent_rate).any(axis=1))
-            unknown[Resource.REQUESTS] = self._leads_any_of(np.isnan(self.requests).any(axis=1))
+            # A sum is NaN if one of its terms is.
+            unknown[Resource.NETWORK_IN] = self._has_replica_of(np.isnan(self.write.sum(axis=1)))
+            unknown[Resource.NETWORK_OUT] = self._leads_any_of(np.isnan(self.sent_rate.sum(axis=1)))
+            unknown[Resource.REQUESTS] = self._leads_any_of(np.isnan(self.requests.sum(axis=1)))
             unknown[Resource.DISK] = self._has_replica_of(np.isnan(self.size))
         return unknown
 
