@@ -191,7 +191,8 @@ def _with_gaps(values: Sequence[int], line: ChartLine, bridged: int | None) -> l
                 points.append((x, 0.0))
             last = x
         points.append((x, y))
-    return points
+    # The library pads lines, and then leaves out the end of an area.
+    return [*points, (last, 0.0)] if line.is_area and last is not None else points
 
 
 def _within(annotations: Sequence[ChartAnnotations], times_ms: Sequence[int]) -> list[ChartAnnotations]:

@@ -137,21 +137,18 @@ def _lost(reading: MigrationReading) -> int | None:
 
 
 def _short_of_end(reading: MigrationReading) -> int:
-    """Return by how much the leader's log ends below E although it had been there; 0 if it does not, or if unknown.
+    """Return by how much the leader's log ends below E in a sealed migration; 0 if it does not, or if unknown.
 
-    It had been there if its partition is migrated, or if a routed record was on the target before the origin was read.
+    Its stable offset was at E then. Records on the target prove nothing: producers without a router may write there.
     """
-    agreed, last, leader_end = reading.agreement, reading.last_origin_end, known_offset(reading.leader_end)
-    high_watermark = known_offset(reading.origin.end)
+    last, leader_end, high_watermark = (
+        reading.last_origin_end,
+        *map(known_offset, (reading.leader_end, reading.origin.end)),
+    )
     # An end that is below the high watermark is that of an earlier epoch.
     if last is None or leader_end is None or high_watermark is None or leader_end < high_watermark:
         return 0
-    is_routed, base = reading.method is MigrationMethod.ROUTED, known_offset(agreed.target_base_offset)
-    has_moved = is_routed and base is not None and (known_offset(reading.earlier_target_end) or 0) > base
-    was_there = reading.status is MigrationStatus.MIGRATED or (
-        reading.status is MigrationStatus.MIGRATING and has_moved
-    )
-    return max(0, last - leader_end) if was_there else 0
+    return max(0, last - leader_end) if reading.status is MigrationStatus.MIGRATED else 0
 
 
 def _may_have_lost_more(reading: MigrationReading, epoch: int, kept: int | None, newest: int) -> bool:

@@ -192,8 +192,8 @@ def test_a_selection_that_is_left_behind_does_not_keep_a_headline_of_then(is_pre
       getSelection: () => ({{ isCollapsed: false, anchorNode: part }}), waiting: new Map(), LATE_MS: 15000,
       pathTo: () => null, writeTimes: () => {{}}, writeAnswers: () => {{}},
     }};
-    const source = `${{named("replace")}}\n${{named("show")}}\nreturn show;`;
-    const show = new Function(...Object.keys(given), source)(...Object.values(given));
+    const both = `${{named("replace")}}\n${{named("show")}}\nreturn show;`;
+    const show = new Function(...Object.keys(given), both)(...Object.values(given));
     for (const [ms, headline] of [[0, "a"], [9000, "b"], [15000, "c"]]) {{
       nowMs = ms;
       show({{ headline }});
