@@ -113,9 +113,9 @@ def observed_loads(
         return placed
 
     def from_leaders(rates: FloatArray | None) -> FloatArray | None:
-        shares = _leader_shares(read, follower_reads_of, state)
-        if rates is None or not shares:
+        if rates is None or not follower_reads_of:
             return rates
+        shares = _leader_shares(read, follower_reads_of, state)
         return rates * np.array([shares.get(name.topic, 1.0) for name in history.names])
 
     def of_state_if_known(rates: FloatArray | None, weights: FloatArray) -> FloatArray | None:
@@ -143,8 +143,6 @@ def _leader_shares(read: FloatArray, follower_reads_of: Mapping[str, float], sta
 
     Where what leaders send is unknown in part, a topic is missing: all may be theirs.
     """
-    if not follower_reads_of:
-        return {}
     sent = dict.fromkeys(follower_reads_of, 0.0)
     for rate, name in zip(read.tolist(), state.partitions, strict=True):
         if name.topic in sent:

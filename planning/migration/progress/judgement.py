@@ -141,14 +141,14 @@ def _short_of_end(reading: MigrationReading) -> int:
 
     Its stable offset was at E then. Records on the target prove nothing: producers without a router may write there.
     """
-    last, leader_end, high_watermark = (
-        reading.last_origin_end,
-        *map(known_offset, (reading.leader_end, reading.origin.end)),
-    )
+    if reading.status is not MigrationStatus.MIGRATED:
+        return 0
+    last, leader_end = reading.last_origin_end, known_offset(reading.leader_end)
+    high_watermark = known_offset(reading.origin.end)
     # An end that is below the high watermark is that of an earlier epoch.
     if last is None or leader_end is None or high_watermark is None or leader_end < high_watermark:
         return 0
-    return max(0, last - leader_end) if reading.status is MigrationStatus.MIGRATED else 0
+    return max(0, last - leader_end)
 
 
 def _may_have_lost_more(reading: MigrationReading, epoch: int, kept: int | None, newest: int) -> bool:
